@@ -1,8 +1,9 @@
 //! A running server that Dyno did not start, of any protocol: it is used, or only observed.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use dyno_units::locked;
 use dyno_workload::Connector;
 
 use crate::error::Result;
@@ -69,10 +70,6 @@ impl Attached {
             hold: Mutex::new(Box::new(hold)),
         }
     }
-
-    fn hold(&self) -> MutexGuard<'_, Box<dyn Hold>> {
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A running server, for observation alone: it is neither claimed nor changed, and may come and go.
@@ -101,11 +98,11 @@ impl Server for Attached {
     }
 
     fn down(&mut self) -> Option<String> {
-        self.hold().down(&self.endpoint)
+        locked(&self.hold).down(&self.endpoint)
     }
 
     fn data_bytes(&self) -> Option<u64> {
-        self.hold().data_bytes(&self.endpoint)
+        locked(&self.hold).data_bytes(&self.endpoint)
     }
 
     fn stop(self: Box<Self>) -> Result<()> {

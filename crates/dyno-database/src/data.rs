@@ -6,10 +6,9 @@
 //! one too few would measure something else than asked.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use dyno_host::{CopyLayout, Keeper, Place, Program};
 use dyno_units::SettingValue;

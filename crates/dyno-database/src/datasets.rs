@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use dyno_host::{CopyError, CopyLayout, Keeper, KeeperError, Place, RunAs};
 use dyno_model::Name;
-use dyno_units::{ByteCount, Nanoseconds};
+use dyno_units::{ByteCount, FNV_1A, Nanoseconds, fnv_1a};
 use dyno_workload::{Dialect, Row, Workload};
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use serde::{Deserialize, Serialize};
@@ -112,7 +112,7 @@ impl Contents {
     /// The name under which it is kept: 16 hexadecimal digits.
     pub fn key(&self) -> String {
         let text = serde_json::to_string(self).expect("texts and numbers are JSON");
-        format!("{:016x}", digest(text.as_bytes()))
+        format!("{:016x}", fnv_1a(FNV_1A, text.as_bytes()))
     }
 }
 
@@ -135,14 +135,7 @@ fn sample(workload: &dyn Workload, table_idx: usize, n_rows: u64) -> String {
         row.write_tab_separated(&mut text);
         text.push(b'\n');
     }
-    format!("{:016x}", digest(&text))
-}
-
-/// FNV-1a, 64 bits.
-fn digest(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    format!("{:016x}", fnv_1a(FNV_1A, &text))
 }
 
 /// What `dataset.json` says.

@@ -106,6 +106,72 @@ impl Endpoint {
         let all = place.into_iter().chain(secret).chain(others);
         all.map(|(name, value)| (format!("{prefix}{name}"), value)).collect()
     }
+
+    /// What to do if a server wants a password that must not be sent as this URL is.
+    pub(crate) fn trust_advice(&self) -> String {
+        if let Address::Unix(socket) = &self.address {
+            return format!(
+                "Dyno sends a password only to a server whose identity is certain, and {} belongs to \
+                 another user and lies in a folder where everybody may make a socket: let the server have \
+                 it in a folder that only its own user may write to",
+                socket.display()
+            );
+        }
+        let key = self.protocol.socket.name;
+        format!(
+            "Dyno sends a password only to a server whose identity is certain: connect with \
+             `tls=verify` (and `tls_roots=FILE` if the system does not trust its certificate) or \
+             through its Unix socket (`{key}=…`)"
+        )
+    }
+
+    /// If a password is sent to another host without encryption.
+    pub fn login_warning(&self) -> Option<String> {
+        let Address::Tcp { host, .. } = &self.address else { return None };
+        let has_password = self.password.as_ref().is_some_and(|word| !word.reveal().is_empty());
+        if !has_password || self.tls != TlsMode::Off || dyno_host::is_loopback(host) {
+            return None;
+        }
+        Some(format!(
+            "the password of `{}` and all data go to {} without encryption; write `tls=verify` (or \
+             at least `tls=encrypt`) into the URL",
+            self.user, self.address
+        ))
+    }
+
+    /// The URL, with this behind the user as it is.
+    fn url(&self, password: &str) -> String {
+        let path = |path: &Path| encoded(path.as_os_str().as_bytes(), b"/").to_string();
+        let mut options = Vec::new();
+        let place = match &self.address {
+            Address::Tcp { host, port } if host.contains(':') => {
+                format!("[{}]:{port}", encoded(host.as_bytes(), b":"))
+            }
+            Address::Tcp { host, port } => format!("{}:{port}", encoded(host.as_bytes(), b"")),
+            Address::Unix(socket) => {
+                let key = &self.protocol.socket;
+                let (shown, port) = (key.split)(socket).unwrap_or((socket, ""));
+                options.push(format!("{}={}", key.name, path(shown)));
+                if port.is_empty() { "localhost".to_owned() } else { format!("localhost:{port}") }
+            }
+        };
+        match &self.tls {
+            TlsMode::Off => {}
+            TlsMode::Encrypt => options.push("tls=encrypt".to_owned()),
+            TlsMode::Verify { roots } => {
+                options.push("tls=verify".to_owned());
+                options.extend(roots.iter().map(|roots| format!("tls_roots={}", path(roots))));
+            }
+        }
+        let key = self.server_public_key.iter();
+        options.extend(key.map(|file| format!("server_public_key={}", path(file))));
+        let text = self.session_options.iter();
+        options.extend(text.map(|text| format!("options={}", encoded(text.as_bytes(), b""))));
+        let user = encoded(self.user.as_bytes(), b"");
+        let catalog = encoded(self.catalog.as_bytes(), b"");
+        let url = format!("{}://{user}{password}@{place}/{catalog}", self.protocol.name);
+        if options.is_empty() { url } else { format!("{url}?{}", options.join("&")) }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,40 +237,6 @@ pub struct UrlError(pub String);
 
 impl Telling for UrlError {}
 
-impl Endpoint {
-    /// What to do if a server wants a password that must not be sent as this URL is.
-    pub(crate) fn trust_advice(&self) -> String {
-        if let Address::Unix(socket) = &self.address {
-            return format!(
-                "Dyno sends a password only to a server whose identity is certain, and {} belongs to \
-                 another user and lies in a folder where everybody may make a socket: let the server have \
-                 it in a folder that only its own user may write to",
-                socket.display()
-            );
-        }
-        let key = self.protocol.socket.name;
-        format!(
-            "Dyno sends a password only to a server whose identity is certain: connect with \
-             `tls=verify` (and `tls_roots=FILE` if the system does not trust its certificate) or \
-             through its Unix socket (`{key}=…`)"
-        )
-    }
-
-    /// If a password is sent to another host without encryption.
-    pub fn login_warning(&self) -> Option<String> {
-        let Address::Tcp { host, .. } = &self.address else { return None };
-        let has_password = self.password.as_ref().is_some_and(|word| !word.reveal().is_empty());
-        if !has_password || self.tls != TlsMode::Off || dyno_host::is_loopback(host) {
-            return None;
-        }
-        Some(format!(
-            "the password of `{}` and all data go to {} without encryption; write `tls=verify` (or \
-             at least `tls=encrypt`) into the URL",
-            self.user, self.address
-        ))
-    }
-}
-
 impl fmt::Display for Address {
     /// Writes `host:port`, or the path of the socket.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -220,42 +252,6 @@ impl fmt::Display for Endpoint {
     /// Writes the URL without the password.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.url(""))
-    }
-}
-
-impl Endpoint {
-    /// The URL, with this behind the user as it is.
-    fn url(&self, password: &str) -> String {
-        let path = |path: &Path| encoded(path.as_os_str().as_bytes(), b"/").to_string();
-        let mut options = Vec::new();
-        let place = match &self.address {
-            Address::Tcp { host, port } if host.contains(':') => {
-                format!("[{}]:{port}", encoded(host.as_bytes(), b":"))
-            }
-            Address::Tcp { host, port } => format!("{}:{port}", encoded(host.as_bytes(), b"")),
-            Address::Unix(socket) => {
-                let key = &self.protocol.socket;
-                let (shown, port) = (key.split)(socket).unwrap_or((socket, ""));
-                options.push(format!("{}={}", key.name, path(shown)));
-                if port.is_empty() { "localhost".to_owned() } else { format!("localhost:{port}") }
-            }
-        };
-        match &self.tls {
-            TlsMode::Off => {}
-            TlsMode::Encrypt => options.push("tls=encrypt".to_owned()),
-            TlsMode::Verify { roots } => {
-                options.push("tls=verify".to_owned());
-                options.extend(roots.iter().map(|roots| format!("tls_roots={}", path(roots))));
-            }
-        }
-        let key = self.server_public_key.iter();
-        options.extend(key.map(|file| format!("server_public_key={}", path(file))));
-        let text = self.session_options.iter();
-        options.extend(text.map(|text| format!("options={}", encoded(text.as_bytes(), b""))));
-        let user = encoded(self.user.as_bytes(), b"");
-        let catalog = encoded(self.catalog.as_bytes(), b"");
-        let url = format!("{}://{user}{password}@{place}/{catalog}", self.protocol.name);
-        if options.is_empty() { url } else { format!("{url}?{}", options.join("&")) }
     }
 }
 

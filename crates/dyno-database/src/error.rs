@@ -44,6 +44,8 @@ impl Telling for StatementError {}
 impl Telling for CopyError {}
 impl Telling for KeeperError {}
 
+impl Telling for std::io::Error {}
+
 impl<E: Telling> From<E> for DeployError {
     fn from(error: E) -> DeployError {
         DeployError::new(error.to_string())

@@ -21,17 +21,17 @@ pub struct FetchRequest<'a> {
 /// The programs that a server of this product would be started with.
 /// Fails if there are none; the message says what to do.
 pub fn find_programs(
-    product: &dyn Product,
+    product: &Product,
     (version, from): (Option<&str>, Option<&str>),
     keeper: &Keeper,
 ) -> Result<Installation> {
-    let ProductSpec { name, title, .. } = product.spec();
+    let ProductSpec { name, title, .. } = &product.spec;
     let spec = ServerSpec {
         version: version.map(str::to_owned),
         from: from.map(str::to_owned),
         ..ServerSpec::new(name)
     };
-    let found = product.installations(keeper);
+    let found = (product.installations)(keeper);
     choose(&found, &spec).cloned().ok_or_else(|| {
         let no_programs = format!("there are no programs of {title} on this machine");
         missing((name, title), &found, &spec, &no_programs)
@@ -41,14 +41,14 @@ pub fn find_programs(
 /// Fetches a product from the first source that has what is asked for.
 /// Fails if none has it; the message says why of each.
 pub fn fetch(
-    product: &dyn Product,
+    product: &Product,
     request: &FetchRequest<'_>,
     store: &BuildStore,
     keeper: &Keeper,
 ) -> Result<Build> {
-    let title = &product.spec().title;
+    let title = &product.spec.title;
     let at = request.version.map(|version| format!(" {version}")).unwrap_or_default();
-    let mut specs = product.packages(request.version);
+    let mut specs = (product.packages)(request.version);
     if specs.is_empty() {
         return fail(format!(
             "Dyno does not know of any packages for {title}{at}; `dyno products` lists what can be fetched"
@@ -63,7 +63,7 @@ pub fn fetch(
         ));
     }
     let accept = |programs: &Path| {
-        let version = product.version_in(programs, keeper).map_err(|error| error.message)?;
+        let version = (product.version_in)(programs, keeper).map_err(|error| error.message)?;
         match request.version {
             Some(wanted) if !version_fits(&version, wanted) => {
                 Err(format!("its server is version {version}, not {wanted}"))
@@ -74,7 +74,7 @@ pub fn fetch(
     let mut failed = Vec::new();
     for spec in &specs {
         let order = FetchOrder {
-            product: &product.spec().name,
+            product: &product.spec.name,
             spec,
             accept: &accept,
             now_unix_ms: request.now_unix_ms,

@@ -62,10 +62,8 @@ mod running;
 #[cfg(feature = "servers")]
 mod scram;
 mod server;
-mod server_log;
 mod server_spec;
 mod settings;
-mod settings_check;
 mod sharding;
 mod sql;
 pub mod sqlite;

@@ -30,33 +30,33 @@ pub struct Following {
     pub follow: Follow,
 }
 
-pub fn replicating(product: &dyn Product) -> Result<&dyn Replicating> {
-    product.replicating().ok_or_else(|| {
-        let title = &product.spec().title;
+pub fn replicating(product: &Product) -> Result<&dyn Replicating> {
+    product.replicating.ok_or_else(|| {
+        let title = &product.spec.title;
         DeployError::new(format!("{title} has no replicas; leave `replicas` out"))
     })
 }
 
 /// Fails if the product has no clusters of this kind.
-pub fn clustering<'p>(product: &'p dyn Product, kind: &str) -> Result<&'p dyn Clustering> {
-    product.clustering().filter(|clustering| clustering.kind() == kind).ok_or_else(|| {
-        let title = &product.spec().title;
+pub fn clustering<'p>(product: &'p Product, kind: &str) -> Result<&'p dyn Clustering> {
+    product.clustering.filter(|clustering| clustering.kind() == kind).ok_or_else(|| {
+        let title = &product.spec.title;
         DeployError::new(format!(
             "{title} has no cluster `{kind}`; leave it out, or choose another product"
         ))
     })
 }
 
-pub fn sharding(product: &dyn Product) -> Result<&dyn Sharding> {
-    product.sharding().ok_or_else(|| {
-        let title = &product.spec().title;
+pub fn sharding(product: &Product) -> Result<&dyn Sharding> {
+    product.sharding.ok_or_else(|| {
+        let title = &product.spec.title;
         DeployError::new(format!("{title} has no shards; leave `shards` out"))
     })
 }
 
 /// See [`Replicating::lead`]. Fails if the primary cannot be followed.
 pub(crate) fn lead(
-    product: &dyn Product,
+    product: &Product,
     primary: &dyn Server,
     replication: &Replication,
 ) -> Result<()> {
@@ -71,7 +71,7 @@ fn no_address() -> DeployError {
 /// Starts a replica with `start`, and waits until it streams. Its data are a copy of those that the primary started
 /// on, unless both began empty or the product copies. Fails if it does not start or stream.
 pub fn start_replica<E: From<DeployError>>(
-    product: &dyn Product,
+    product: &Product,
     spec: &ServerSpec,
     (primary, replication, number): (&dyn Server, &Replication, u32),
     clock: &Arc<dyn Clock>,
@@ -125,7 +125,7 @@ fn wait_until_streaming(
 
 /// Makes commits wait if so wanted; fails if a row does not reach each replica.
 pub fn finish(
-    product: &dyn Product,
+    product: &Product,
     primary: &dyn Server,
     replicas: &[&Following],
     clock: &dyn Clock,

@@ -7,18 +7,18 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dyno_host::{
     CopyLayout, HowStopped, Keeper, KeptProcess, Place, ProcessSpec, listens_by_network,
 };
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, locked};
 
 use crate::control::{Act, Acted, Away, Control};
 use crate::data::move_data;
 use crate::error::Result;
 use crate::logs::LogFiles;
-use crate::{DeployError, ServerSpec, server_log};
+use crate::{DeployError, ServerSpec, logs};
 
 pub(crate) const START_LIMIT: Nanoseconds = Nanoseconds::from_secs(60);
 
@@ -144,7 +144,7 @@ impl ServerFolder {
     }
 
     pub(crate) fn log_tail(&self, n_lines: usize) -> Vec<String> {
-        server_log::last_words(&self.log(), n_lines)
+        logs::last_words(&self.log(), n_lines)
     }
 
     fn remove(&mut self) -> Result<()> {
@@ -248,9 +248,9 @@ impl Control for ServerControl {
     fn act(&self, act: Act) -> Result<Acted> {
         let began = self.clock.now();
         match act {
-            Act::Kill => self.process().kill_all(),
-            Act::Freeze => self.process().freeze(),
-            Act::Thaw => self.process().thaw(),
+            Act::Kill => locked(&self.process).kill_all(),
+            Act::Freeze => locked(&self.process).freeze(),
+            Act::Thaw => locked(&self.process).thaw(),
             Act::Stop => self.stop()?,
             Act::Start => self.start()?,
             Act::CutOff => self.isolate(true)?,
@@ -279,13 +279,13 @@ impl ServerControl {
 
     /// Asks it to end; it does not matter how it does so.
     pub(crate) fn end_anyhow(&self) {
-        self.process().stop(self.kind.stop_signal, self.clock.as_ref(), DISCARD_LIMIT);
+        locked(&self.process).stop(self.kind.stop_signal, self.clock.as_ref(), DISCARD_LIMIT);
     }
 
     /// Asks it to end.
     /// Fails if it had to be killed, or ended with an error: its last writes cannot be trusted.
     pub(crate) fn end(&self, limit: Nanoseconds) -> Result<(), String> {
-        let (mut process, product) = (self.process(), self.kind.product);
+        let (mut process, product) = (locked(&self.process), self.kind.product);
         match process.stop(self.kind.stop_signal, self.clock.as_ref(), limit) {
             HowStopped::Killed => Err(format!(
                 "{product} did not stop within {limit} after it was asked to, and was killed"
@@ -303,7 +303,7 @@ impl ServerControl {
 
     /// Why it is down, or none while it runs.
     pub(crate) fn down(&self) -> Option<String> {
-        self.process().ended().map(|how| format!("{} {how}", self.kind.product))
+        locked(&self.process).ended().map(|how| format!("{} {how}", self.kind.product))
     }
 
     pub(crate) fn check_network(&self) -> Result<(), String> {
@@ -323,7 +323,7 @@ impl ServerControl {
     }
 
     fn start(&self) -> Result<()> {
-        let mut process = self.process();
+        let mut process = locked(&self.process);
         if process.ended().is_none() {
             return Err(self.failed(format!("{} is still running", self.kind.product)));
         }
@@ -345,13 +345,13 @@ impl ServerControl {
     }
 
     pub(crate) fn pid(&self) -> i32 {
-        self.process().pid()
+        locked(&self.process).pid()
     }
 
     /// Fails if the process has ended, whose id may be another's by now, or they are unknown.
     pub(crate) fn listens(&self) -> Result<Vec<String>, String> {
         // As long as nobody collects it, which takes this lock, its id is its own.
-        let mut process = self.process();
+        let mut process = locked(&self.process);
         match process.ended() {
             Some(how) => Err(format!("{} {how}", self.kind.product)),
             None => listens_by_network(process.pid()).map_err(|error| error.to_string()),
@@ -359,12 +359,8 @@ impl ServerControl {
     }
 
     fn failed(&self, message: String) -> DeployError {
-        let log = server_log::last_words(&self.spec.log, LOG_LINES);
+        let log = logs::last_words(&self.spec.log, LOG_LINES);
         DeployError { message, log }
-    }
-
-    pub(crate) fn process(&self) -> MutexGuard<'_, KeptProcess> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -378,7 +374,7 @@ pub(crate) struct OwnServer {
 impl Drop for OwnServer {
     // It ends before its folder goes.
     fn drop(&mut self) {
-        self.control.process().kill_all();
+        locked(&self.control.process).kill_all();
     }
 }
 
@@ -437,7 +433,7 @@ impl OwnServer {
                 Ok(reached) => return Ok(reached),
                 Err(reason) => reason,
             };
-            if let Some(how) = self.control.process().ended() {
+            if let Some(how) = locked(&self.control.process).ended() {
                 return Err(format!("{product} did not start ({how})"));
             }
             if clock.now() >= until {

@@ -17,85 +17,69 @@ use crate::{
 };
 
 /// A product that can be named in a study.
-pub trait Product: Send + Sync {
-    fn spec(&self) -> &ProductSpec;
-
+pub struct Product {
+    pub spec: ProductSpec,
     /// Waits until the server answers. Fails if it does not start, or is not what was asked for.
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>>;
-
+    pub start: Box<dyn Fn(&Launch<'_>) -> Result<Box<dyn Server>> + Send + Sync>,
     /// Fails, with the reason, if such data cannot be reused, or there is no such server.
-    fn data_shape(&self, _spec: &ServerSpec, _place: &Place) -> Result<DataShape> {
-        fail(format!("{} stores no data", self.spec().title))
-    }
-
+    pub data_shape: Box<dyn Fn(&ServerSpec, &Place) -> Result<DataShape> + Send + Sync>,
     /// The commands of a job that dump tables and restore them; none where Dyno knows of none.
-    fn dump_commands(&self, _order: &DumpOrder<'_>) -> Option<DumpCommands> {
-        None
-    }
-
+    pub dump_commands: fn(&DumpOrder<'_>) -> Option<DumpCommands>,
     /// For a job that moves rows to another table in batches; none where tables cannot inherit.
-    fn move_statements(&self, _order: &MoveOrder<'_>) -> Option<MoveStatements> {
-        None
-    }
-
-    /// Asks programs, if any. Fails with the server's message and the nearest known name.
-    fn check_settings(&self, spec: &ServerSpec, _place: &Place) -> Result<()> {
-        self.settings_refusal(&spec.settings).map_or(Ok(()), |why| fail(why))
-    }
-
+    pub move_statements: fn(&MoveOrder<'_>) -> Option<MoveStatements>,
+    /// Asks programs. Fails with the server's message and the nearest known name; none if
+    /// `settings_refusal` is all there is to check.
+    pub check_settings: Option<fn(&ServerSpec, &Place) -> Result<()>>,
     /// Fails, with advice, if its programs, if any, have no vectors with indexes.
-    fn check_vectors(&self, _spec: &ServerSpec, _place: &Place) -> Result<()> {
-        Ok(())
-    }
-
+    pub check_vectors: fn(&ServerSpec, &Place) -> Result<()>,
     /// An empty database in memory, to test statements; none if the product needs a server.
-    fn in_memory(&self) -> Option<Box<dyn Connection>> {
-        None
-    }
-
+    pub in_memory: fn() -> Option<Box<dyn Connection>>,
     /// As far as known without programs; shares of memory are resolved.
-    fn settings_refusal(&self, _settings: &GivenSettings) -> Option<String> {
-        None
-    }
-
+    pub settings_refusal: Box<dyn Fn(&GivenSettings) -> Option<String> + Send + Sync>,
     /// The programs of it that are here: installed, or in Dyno's own store of builds.
-    fn installations(&self, _keeper: &Keeper) -> Vec<Installation> {
-        Vec::new()
-    }
-
+    pub installations: Box<dyn Fn(&Keeper) -> Vec<Installation> + Send + Sync>,
     /// Of the server in a folder of programs. Fails if there is none, or it does not run here.
-    fn version_in(&self, _programs: &Path, _keeper: &Keeper) -> Result<String> {
-        fail(format!("{} has no programs", self.spec().title))
-    }
-
+    pub version_in: Box<dyn Fn(&Path, &Keeper) -> Result<String> + Send + Sync>,
     /// The packages that may hold a version (the newest, if none is given), the best first.
-    fn packages(&self, _version: Option<&str>) -> Vec<PackageSpec> {
-        Vec::new()
-    }
-
+    pub packages: fn(Option<&str>) -> Vec<PackageSpec>,
     /// Its own client for people, for a server of this version; none if it has none.
-    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
-        (endpoint.protocol.client)(endpoint, version)
-    }
-
+    pub client: fn(&Endpoint, &str) -> Option<Client>,
     /// How its servers follow each other; none if they cannot.
-    fn replicating(&self) -> Option<&dyn Replicating> {
-        None
-    }
-
+    pub replicating: Option<&'static dyn Replicating>,
     /// How its servers form a cluster; none if they cannot.
-    fn clustering(&self) -> Option<&dyn Clustering> {
-        None
-    }
-
+    pub clustering: Option<&'static dyn Clustering>,
     /// How its servers hold parts of the tables behind a router; none if they cannot.
-    fn sharding(&self) -> Option<&dyn Sharding> {
-        None
-    }
-
+    pub sharding: Option<&'static dyn Sharding>,
     /// Why a private server must not have this setting; none if it may.
-    fn refused_setting(&self, _name: &str) -> Option<String> {
-        None
+    pub refused_setting: fn(&str) -> Option<String>,
+}
+
+impl Product {
+    pub fn new(
+        spec: ProductSpec,
+        start: impl Fn(&Launch<'_>) -> Result<Box<dyn Server>> + Send + Sync + 'static,
+    ) -> Product {
+        let [no_data, no_programs] =
+            ["stores no data", "has no programs"].map(|why| format!("{} {why}", spec.title));
+        Product {
+            spec,
+            start: Box::new(start),
+            data_shape: Box::new(move |_, _| fail(&no_data)),
+            dump_commands: |_| None,
+            move_statements: |_| None,
+            check_settings: None,
+            check_vectors: |_, _| Ok(()),
+            in_memory: || None,
+            settings_refusal: Box::new(|_| None),
+            installations: Box::new(|_| Vec::new()),
+            version_in: Box::new(move |_, _| fail(&no_programs)),
+            packages: |_| Vec::new(),
+            client: |endpoint, version| (endpoint.protocol.client)(endpoint, version),
+            replicating: None,
+            clustering: None,
+            sharding: None,
+            refused_setting: |_| None,
+        }
     }
 }
 
@@ -243,7 +227,7 @@ impl ProductSpec {
 
 /// The contents of a product folder: products that share code.
 pub(crate) struct Family {
-    pub(crate) products: fn() -> Vec<Arc<dyn Product>>,
+    pub(crate) products: fn() -> Vec<Product>,
     pub(crate) routers: fn() -> Vec<Arc<dyn Router>>,
     pub(crate) protocol: Option<&'static Protocol>,
     /// Names of its probes, except the one of debt, which all have.
@@ -253,7 +237,7 @@ pub(crate) struct Family {
 
 impl Family {
     /// A folder that has these products and nothing else.
-    pub(crate) const fn of(products: fn() -> Vec<Arc<dyn Product>>) -> Family {
+    pub(crate) const fn of(products: fn() -> Vec<Product>) -> Family {
         let routers = Vec::new;
         Family { products, routers, protocol: None, probes: &[], readings: &[] }
     }

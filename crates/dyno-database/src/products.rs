@@ -38,7 +38,7 @@ const FAMILIES: &[&Family] = &[
 
 #[derive(Clone)]
 pub struct Products {
-    all: Vec<Arc<dyn Product>>,
+    all: Vec<Arc<Product>>,
     routers: Vec<Arc<dyn Router>>,
 }
 
@@ -46,7 +46,7 @@ impl Products {
     pub fn built_in() -> Products {
         // Recipes are parsed, and each help text of the command line asks for the products.
         static BUILT_IN: LazyLock<Products> = LazyLock::new(|| Products {
-            all: FAMILIES.iter().flat_map(|family| (family.products)()).collect(),
+            all: FAMILIES.iter().flat_map(|family| (family.products)()).map(Arc::new).collect(),
             routers: FAMILIES.iter().flat_map(|family| (family.routers)()).collect(),
         });
         BUILT_IN.clone()
@@ -72,9 +72,9 @@ impl Products {
     }
 
     /// Adds a product at the end; it replaces one of the same name.
-    pub fn with(mut self, product: Arc<dyn Product>) -> Products {
-        self.all.retain(|other| other.spec().name != product.spec().name);
-        self.all.push(product);
+    pub fn with(mut self, product: Product) -> Products {
+        self.all.retain(|other| other.spec.name != product.spec.name);
+        self.all.push(Arc::new(product));
         self
     }
 
@@ -86,32 +86,31 @@ impl Products {
 
     /// The description of each, in the order in which help texts list them.
     pub fn specs(&self) -> impl Iterator<Item = &ProductSpec> {
-        self.all.iter().map(|product| product.spec())
+        self.all.iter().map(|product| &product.spec)
     }
 
     pub fn names(&self) -> Vec<&str> {
         self.specs().map(|spec| spec.name.as_str()).collect()
     }
 
-    pub fn find(&self, name: &str) -> Option<&dyn Product> {
-        self.all.iter().map(Arc::as_ref).find(|product| product.spec().name == name)
+    pub fn find(&self, name: &str) -> Option<&Product> {
+        self.all.iter().map(Arc::as_ref).find(|product| product.spec.name == name)
     }
 
     pub fn spec(&self, name: &str) -> Option<&ProductSpec> {
-        self.find(name).map(Product::spec)
+        self.find(name).map(|product| &product.spec)
     }
 
     /// Fails if there is none of this name.
-    pub fn get(&self, name: &str) -> Result<&dyn Product> {
+    pub fn get(&self, name: &str) -> Result<&Product> {
         self.find(name).ok_or_else(|| DeployError::new(format!("there is no product `{name}`")))
     }
 
     /// For clients on other machines. Fails if there is no such product, or it has no protocol.
     pub fn protocol(&self, name: &str) -> Result<&'static Protocol> {
         self.get(name)?;
-        let is_its = |family: &&&Family| {
-            (family.products)().iter().any(|product| product.spec().name == name)
-        };
+        let is_its =
+            |family: &&&Family| (family.products)().iter().any(|product| product.spec.name == name);
         FAMILIES.iter().find(is_its).and_then(|family| family.protocol).ok_or_else(|| {
             DeployError::new(format!("clients on other machines cannot reach a server of {name}"))
         })
@@ -141,7 +140,7 @@ impl Products {
     /// Starts a server; one that is a primary is ready to be followed then.
     fn launch(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
         let product = self.with_image(launch.spec)?;
-        let server = product.start(launch)?;
+        let server = (product.start)(launch)?;
         let crate::Part::Primary(replication) = &launch.spec.part else { return Ok(server) };
         match crate::members::lead(product, &*server, replication) {
             Ok(()) => Ok(server),
@@ -155,11 +154,11 @@ impl Products {
     }
 
     /// The product of a server, which can run from the image that is asked for.
-    fn with_image(&self, spec: &ServerSpec) -> Result<&dyn Product> {
+    fn with_image(&self, spec: &ServerSpec) -> Result<&Product> {
         let product = self.get(&spec.product)?;
         let Some(image) = &spec.image else { return Ok(product) };
-        if product.spec().image_names.is_empty() {
-            let title = &product.spec().title;
+        if product.spec.image_names.is_empty() {
+            let title = &product.spec.title;
             return fail(format!(
                 "{title} cannot be started from an image ({image}); leave `image` out"
             ));
@@ -174,7 +173,7 @@ impl Products {
     }
 
     pub fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        self.get(&spec.product)?.data_shape(spec, place)
+        (self.get(&spec.product)?.data_shape)(spec, place)
     }
 
     /// Asks the server's programs. Fails with the server's message and the nearest known name.
@@ -184,7 +183,9 @@ impl Products {
                 if !spec.settings.is_empty()
                     || matches!(spec.part, crate::Part::Node(_) | crate::Part::Router) =>
             {
-                product.check_settings(spec, place)
+                let refusal =
+                    || (product.settings_refusal)(&spec.settings).map_or(Ok(()), |why| fail(why));
+                product.check_settings.map_or_else(refusal, |check| check(spec, place))
             }
             _ => Ok(()),
         }
@@ -192,17 +193,17 @@ impl Products {
 
     /// Fails, with advice, if the programs have no vectors with indexes.
     pub fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
-        self.find(&spec.product).map_or(Ok(()), |product| product.check_vectors(spec, place))
+        self.find(&spec.product).map_or(Ok(()), |product| (product.check_vectors)(spec, place))
     }
 
     /// Why a private server would refuse these settings, as far as known without its programs.
     pub fn settings_refusal(&self, product: &str, settings: &GivenSettings) -> Option<String> {
-        self.find(product)?.settings_refusal(settings)
+        (self.find(product)?.settings_refusal)(settings)
     }
 
     /// Why a private server of this product must not have this setting; none if it may.
     pub fn refused_setting(&self, product: &str, name: &str) -> Option<String> {
-        self.find(product)?.refused_setting(name)
+        (self.find(product)?.refused_setting)(name)
     }
 
     pub fn says_disk_full(&self, line: &str) -> bool {
@@ -275,21 +276,13 @@ mod tests {
 
     #[test]
     fn a_product_can_be_added_at_run_time() {
-        struct Made(ProductSpec);
-        impl Product for Made {
-            fn spec(&self) -> &ProductSpec {
-                &self.0
-            }
-            fn start(&self, _: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
-                Err(DeployError::new("it is a test"))
-            }
-        }
         let built_in = Products::built_in();
         let n = built_in.names().len();
         assert_eq!(built_in.names().iter().collect::<BTreeSet<_>>().len(), n);
         let name = built_in.names()[0].to_owned();
         for (name, expected) in [(name.as_str(), n), ("made", n + 1)] {
-            let made = Arc::new(Made(ProductSpec::new(name, "Made", "a test", None)));
+            let made =
+                Product::new(ProductSpec::new(name, "Made", "a test", None), |_| fail("a test"));
             let all = built_in.clone().with(made);
             assert_eq!(all.names().len(), expected);
             assert_eq!(all.spec(name).expect("it is there").title, "Made");

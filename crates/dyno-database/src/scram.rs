@@ -2,10 +2,11 @@
 //! RFC 5802 (the exchange), RFC 7677 (SHA-256), RFC 5929 (`tls-server-end-point`).
 
 use std::num::NonZeroU32;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use dyno_units::locked;
 use ring::{digest, hmac};
 use zeroize::Zeroizing;
 
@@ -44,7 +45,7 @@ struct Derived {
 impl ScramCache {
     /// Derived anew if salt or iterations have changed; concurrent callers wait for the first.
     fn keys(&self, password: &str, salt: &[u8], iterations: NonZeroU32) -> Result<Keys, String> {
-        let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut derived = locked(&self.derived);
         Ok(match &*derived {
             Some(known) if known.salt == salt && known.iterations == iterations.get() => {
                 known.keys.clone()

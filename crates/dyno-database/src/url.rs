@@ -8,7 +8,7 @@ use dyno_units::percent_decode;
 
 use crate::endpoint::{PASSWORD_FILE, encoded};
 use crate::products::protocols;
-use crate::settings_check::distance;
+use crate::settings::distance;
 use crate::{Address, Endpoint, Protocol, Secret, TlsMode, UrlError};
 
 impl Endpoint {

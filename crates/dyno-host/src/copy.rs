@@ -3,13 +3,12 @@
 //! with the original (`cp --reflink`): the first write to a shared block costs more.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::{fs, io};
 
 use rustix::fs::{
     Advice, AtFlags, CWD, Dir, FallocateFlags, FileType, Gid, Mode, OFlags, SeekFrom, Stat, Uid,

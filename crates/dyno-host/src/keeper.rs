@@ -20,9 +20,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, FNV_1A, Nanoseconds, fnv_1a, locked};
 use rustix::fs::FlockOperation;
 
 use account::Account;
@@ -37,8 +37,7 @@ pub(crate) use group::{GROUP_PREFIX, remove as remove_group};
 pub use group::{ServerLimits, server_limit_problems, server_limits_in_force};
 pub use kept::{HowStopped, KeptProcess};
 pub(crate) use kept::{retry, signal_identity};
-pub use owner::AfterCrash;
-pub use owner::random_token;
+pub use owner::{AfterCrash, random_token};
 use owner::{Owner, Standing, Whoami};
 pub use place::{FolderElsewhere, Place, Storage};
 
@@ -217,12 +216,12 @@ impl Keeper {
         }
         // A folder without an owner file could never be removed by a later run.
         let owner = Owner::new(&folder, &self.me)?;
-        self.owner_files().insert(folder.clone(), owner.write()?);
+        locked(&self.owner_files).insert(folder.clone(), owner.write()?);
         let made = files::make_folder(&folder, None).and_then(|()| owner.sign());
         if made.is_err() {
             // The folder is empty or missing; the first error matters.
             let _ = leftovers::remove(&folder);
-            self.owner_files().remove(&folder);
+            locked(&self.owner_files).remove(&folder);
         }
         made.or_keeper(|| format!("the folder {} cannot be created", folder.display()))?;
         Ok(folder)
@@ -419,7 +418,7 @@ impl Keeper {
         owner.remove_containers()?;
         owner.remove_groups()?;
         leftovers::remove(folder)?;
-        self.owner_files().remove(folder);
+        locked(&self.owner_files).remove(folder);
         Ok(())
     }
 
@@ -455,12 +454,8 @@ impl Keeper {
             let n = N_FOLDERS.fetch_add(1, Ordering::Relaxed);
             let me = &self.me.dyno;
             // FNV-1a of the numbers that make process and folder unique.
-            let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-            for word in [u64::from(me.pid.unsigned_abs()), me.start_ticks, n] {
-                for byte in word.to_le_bytes() {
-                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-                }
-            }
+            let numbers = [u64::from(me.pid.unsigned_abs()), me.start_ticks, n];
+            let hash = fnv_1a(FNV_1A, &numbers.map(u64::to_le_bytes).concat());
             let folder = self.root.join(format!("{name}-{:06x}", (hash >> 20) & 0x00ff_ffff));
             let is_free = |path: &Path| fs::symlink_metadata(path).is_err();
             if is_free(&folder) && is_free(&Owner::path_of(&folder)) {
@@ -525,10 +520,6 @@ impl Keeper {
         command.env_clear().env("PATH", &self.path).env("LANG", "C.UTF-8").env("TZ", "UTC");
     }
 
-    fn owner_files(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
-        self.owner_files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Also removes processes that have ended.
     fn note(&self, folder: &Path, pid: i32, after_crash: Option<&AfterCrash>) -> Result<()> {
         self.amend(folder, |owner| {
@@ -543,7 +534,7 @@ impl Keeper {
     }
 
     fn amend<T>(&self, folder: &Path, change: impl FnOnce(&mut Owner) -> T) -> Result<T> {
-        let mut owner_files = self.owner_files();
+        let mut owner_files = locked(&self.owner_files);
         let (_, mut owner) = Owner::read(folder)?;
         let before = owner.clone();
         let result = change(&mut owner);

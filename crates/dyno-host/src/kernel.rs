@@ -9,9 +9,9 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, locked};
 use rustix::fs::{Access, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +180,7 @@ impl KernelSettings {
                 ));
             }
         }
-        if !settings.is_empty() && self.held().is_none() {
+        if !settings.is_empty() && locked(&self.held).is_none() {
             problems.extend(self.held_by_another());
         }
         problems
@@ -189,7 +189,7 @@ impl KernelSettings {
     /// Locks the settings until [`KernelSettings::release`] or the process ends, and returns how it
     /// put back a killed Dyno's. Fails if another Dyno has the lock, or the file cannot be made.
     pub fn hold(&self, clock: &dyn Clock) -> Result<Vec<String>> {
-        let mut held = self.held();
+        let mut held = locked(&self.held);
         if held.is_some() {
             return Ok(Vec::new());
         }
@@ -214,7 +214,7 @@ impl KernelSettings {
 
     /// Only while held, until [`KernelSettings::put_back`]; if the kernel refuses one, none stays.
     pub fn change(&self, settings: &BTreeMap<String, String>) -> Result<()> {
-        let mut held = self.held();
+        let mut held = locked(&self.held);
         let Some(held) = held.as_mut() else {
             return Err(KeeperError("kernel settings are changed but not held".to_owned()));
         };
@@ -242,12 +242,12 @@ impl KernelSettings {
 
     /// Returns what others changed since, which is left alone. Fails if something stays changed.
     pub fn put_back(&self) -> Result<Vec<String>> {
-        self.held().as_mut().map_or(Ok(Vec::new()), |held| self.restore(held))
+        locked(&self.held).as_mut().map_or(Ok(Vec::new()), |held| self.restore(held))
     }
 
     /// Puts changes back, and unlocks.
     pub fn release(&self) {
-        let mut held = self.held();
+        let mut held = locked(&self.held);
         let Some(mut lock) = held.take() else { return };
         // What stays is noted for the next Dyno.
         if self.restore(&mut lock).is_ok() {
@@ -266,7 +266,7 @@ impl KernelSettings {
         // Another user's note, such as root's, is for that user's Dyno.
         let me = rustix::process::geteuid().as_raw();
         let note = fs::symlink_metadata(self.root.join(NOTE));
-        if self.held().is_some() || note.map_or(true, |facts| facts.uid() != me) {
+        if locked(&self.held).is_some() || note.map_or(true, |facts| facts.uid() != me) {
             return Vec::new();
         }
         let said = match self.hold(clock) {
@@ -279,10 +279,6 @@ impl KernelSettings {
         };
         self.release();
         said
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn held_by_another(&self) -> Option<String> {

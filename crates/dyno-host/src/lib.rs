@@ -27,10 +27,9 @@ mod transfer;
 mod volume;
 
 pub use builds::{
-    Build, BuildStore, FetchOrder, ListedBuild, Origin, PackageSpec, SourceInfo,
-    package_source_names, package_sources,
+    Build, BuildStore, FetchOrder, ListedBuild, Origin, PackageSpec, SourceInfo, distribution,
+    file_digest, package_source_names, package_sources,
 };
-pub use builds::{distribution, file_digest};
 pub use container::{Engine, Image, LocalImage, Program};
 pub use copy::{CopyError, CopyLayout, copy_folder, copy_new_folder, sync_folder};
 pub use doctor::{BusyProcess, Check, CheckState, Snapshot, Symptoms, examine};

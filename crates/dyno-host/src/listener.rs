@@ -1,13 +1,12 @@
 //! Which process listens where, for servers that Dyno did not start.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::{fs, io};
 
 use crate::process_table::{ProcessStat, descendants, list_pids};
 

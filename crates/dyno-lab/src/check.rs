@@ -231,7 +231,7 @@ fn no_sql(products: &Products, variant: &Variant) -> Option<String> {
     let job = variant.job()?;
     let is_sql = !matches!(job.work, JobWork::Command { .. });
     let Product::Private(name) = &variant.database.product else { return None };
-    let spec = products.find(name)?.spec();
+    let spec = &products.find(name)?.spec;
     let is_refused = spec.dialect.is_none() || spec.is_simulated;
     let asks = is_sql || !job.before.is_empty() || job.check.is_some();
     (asks && is_refused)

@@ -215,14 +215,14 @@ impl Deployment {
 
     pub(crate) fn replicating<'l>(&self, lab: &'l Lab) -> Option<&'l dyn Replicating> {
         self.members.iter().find_map(|member| match &member.source {
-            Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating(),
+            Source::Follow(spec, _) => lab.products.find(&spec.product)?.replicating,
             _ => None,
         })
     }
 
     pub(crate) fn clustering<'l>(&self, lab: &'l Lab) -> Option<&'l dyn Clustering> {
         self.members.iter().find_map(|member| match &member.source {
-            Source::Join(spec) => lab.products.find(&spec.product)?.clustering(),
+            Source::Join(spec) => lab.products.find(&spec.product)?.clustering,
             _ => None,
         })
     }
@@ -236,7 +236,7 @@ impl Deployment {
         let is_front = |member: &&Member| matches!(member.source, Source::Front(_));
         let router = self.members.iter().find(is_front)?;
         let Source::Front(spec) = &router.source else { return None };
-        let sharding = lab.products.find(&spec.product)?.sharding()?;
+        let sharding = lab.products.find(&spec.product)?.sharding?;
         let shards = self.holders().map(reach).collect::<Option<Vec<Endpoint>>>()?;
         Some((sharding, reach(router)?, shards))
     }
@@ -540,7 +540,7 @@ pub(crate) fn source(basis: Basis<'_>, variant: &Variant) -> Result<(Source, Opt
         }
         Product::Private(name) => name,
     };
-    if basis.products.get(name)?.spec().is_simulated {
+    if basis.products.get(name)?.spec.is_simulated {
         let (server, rows) = simulated::server(&resolved(database, basis.memory))?;
         return Ok((Source::Simulate(Box::new(server)), rows));
     }
@@ -552,7 +552,7 @@ pub(crate) fn spec(basis: Basis<'_>, database: &Database) -> Result<ServerSpec> 
     let Product::Private(name) = &database.product else {
         return fail(format!("the database {} is already running", database.name));
     };
-    let product = basis.products.get(name)?.spec();
+    let product = &basis.products.get(name)?.spec;
     let mut settings = resolved(database, basis.memory);
     // The study's own value stands.
     let most_clients = most_clients(basis.design);

@@ -4,7 +4,6 @@
 
 mod activity;
 pub mod agent;
-mod calibration;
 mod check;
 mod command;
 mod deployment;
@@ -18,7 +17,6 @@ mod fixture;
 pub mod fuzz;
 mod hosts;
 mod job;
-mod judge;
 mod lab;
 mod machine;
 mod manifest;
@@ -38,13 +36,12 @@ mod trial;
 mod voiding;
 mod volume;
 
-pub use calibration::{CalibratedRate, Calibration};
 pub use check::{check_members, check_settings, check_without_programs};
 pub use deployment::{Kept, KeptMember};
 pub use disk::{ExpectedData, expected_disk};
 pub use dyno_database::datasets;
 pub use hosts::{HeldHosts, kubernetes_manifest};
-pub use lab::{Lab, RunOrder, StudyText, Void, Watching};
+pub use lab::{CalibratedRate, Calibration, Lab, RunOrder, StudyText, Void, Watching};
 pub use machine::products;
 pub use manifest::make_manifest;
 pub use question::{questions, questions_in_words};

@@ -1,8 +1,6 @@
 //! The product `host`: this machine without a server, for studies that only observe.
 
-use std::sync::Arc;
-
-use dyno_database::{DeployError, Launch, Product, ProductSpec, Products, Server};
+use dyno_database::{DeployError, Product, ProductSpec, Products};
 use dyno_study::{Product as Chosen, Variant};
 use dyno_workload::Target;
 
@@ -15,33 +13,22 @@ pub fn products() -> Products {
     Products::built_in().with(simulated::product()).with(product())
 }
 
-fn product() -> Arc<dyn Product> {
+fn product() -> Product {
     let summary = "this machine without a server, for the workload none";
-    Arc::new(Machine(ProductSpec {
+    let spec = ProductSpec {
         is_embedded: true,
         stores_data: false,
         target: Target::Anything,
         ..ProductSpec::new(NAME, "this host", summary, None)
-    }))
+    };
+    let why = "a machine without a server can only be observed, by a study";
+    Product {
+        refused_setting: |_| Some("there is no server to have settings".to_owned()),
+        ..Product::new(spec, move |_| Err(DeployError::new(why)))
+    }
 }
 
 pub(crate) fn is_chosen(products: &Products, variant: &Variant) -> bool {
     let Chosen::Private(name) = &variant.database.product else { return false };
     products.spec(name).is_some_and(|product| product.target == Target::Anything)
-}
-
-struct Machine(ProductSpec);
-
-impl Product for Machine {
-    fn spec(&self) -> &ProductSpec {
-        &self.0
-    }
-
-    fn start(&self, _launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
-        Err(DeployError::new("a machine without a server can only be observed, by a study"))
-    }
-
-    fn refused_setting(&self, _name: &str) -> Option<String> {
-        Some("there is no server to have settings".to_owned())
-    }
 }

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dyno_database::{DeployError, Launch, Product, ProductSpec, Server, ServerSpec};
+use dyno_database::{DeployError, Product, ProductSpec, ServerSpec};
 use dyno_load::simulation::{Noise, ServiceTime, SimulatedServer, Store, run_simulated_step};
 use dyno_load::{LoadError, StepEvent, StepSpec, StepTotals};
 use dyno_record::{ProductFacts, ServerFacts};
@@ -19,27 +19,17 @@ use dyno_workload::{Connector, ErrorClass, MadeWorkload};
 
 use crate::error::{Result, TrialError, fail};
 
-pub(crate) fn product() -> Arc<dyn Product> {
+pub(crate) fn product() -> Product {
     let summary =
         "a simulated queueing server in simulated time: tests Dyno itself, measures nothing";
-    Arc::new(SimulatedProduct(ProductSpec {
+    let spec = ProductSpec {
         is_embedded: true,
         is_simulated: true,
         stores_data: false,
         ..ProductSpec::new("simulated", "Simulated", summary, None)
-    }))
-}
-
-struct SimulatedProduct(ProductSpec);
-
-impl Product for SimulatedProduct {
-    fn spec(&self) -> &ProductSpec {
-        &self.0
-    }
-
-    fn start(&self, _launch: &Launch<'_>) -> Result<Box<dyn Server>, DeployError> {
-        Err(DeployError::new("a simulated server has no connections: only a study can use it"))
-    }
+    };
+    let why = "a simulated server has no connections: only a study can use it";
+    Product::new(spec, move |_| Err(DeployError::new(why)))
 }
 
 const SETTINGS: &str = "service_time (mean of a statement, 1ms), distribution (exponential or \

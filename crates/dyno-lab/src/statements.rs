@@ -127,10 +127,10 @@ fn on_private(
     let Some(product) = products.find(name) else {
         return Err(format!("there is no product `{name}`"));
     };
-    if product.spec().is_simulated || !product.spec().stores_data {
+    if product.spec.is_simulated || !product.spec.stores_data {
         return Err(format!("`{name}` has no tables and accepts any statement"));
     }
-    if let Some(connection) = product.in_memory() {
+    if let Some(connection) = (product.in_memory)() {
         return on_few_rows(workload, connection);
     }
     let Some(lab) = lab else {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dyno_load::{Interval, IntervalPart, OUTCOMES};
+use dyno_load::{GeneratorUse, Interval, KindInterval, OUTCOMES};
+use dyno_record::GeneratorSummary;
+use dyno_units::Nanoseconds;
 use dyno_workload::{AuditTotals, ErrorClass, KindTotals};
 
 /// What the clients of one of several independent servers did.
@@ -26,7 +28,7 @@ const COMMITTED: &str = "committed";
 
 const ROLLED_BACK: &str = "rolled_back";
 
-pub(crate) fn totals(interval: &Interval) -> AuditTotals {
+pub(crate) fn totals<T>(interval: &Interval<KindInterval<T>, T>) -> AuditTotals {
     AuditTotals {
         kinds: interval.kinds.iter().map(|kind| kind_totals(&kind.outcomes.0)).collect(),
         tally: interval.tally,
@@ -34,11 +36,14 @@ pub(crate) fn totals(interval: &Interval) -> AuditTotals {
     }
 }
 
-pub(crate) fn totals_of_part(part: &IntervalPart) -> AuditTotals {
-    AuditTotals {
-        kinds: part.kinds.iter().map(|kind| kind_totals(&kind.outcomes)).collect(),
-        tally: part.tally(),
-        in_flight: 0,
+pub(crate) fn generator(used: &GeneratorUse) -> GeneratorSummary {
+    GeneratorSummary {
+        workers: used.workers as u32,
+        cpu_user_s: used.cpu_user.as_secs_f64(),
+        cpu_system_s: used.cpu_system.as_secs_f64(),
+        run_queue_s: used.run_queue.map(Nanoseconds::as_secs_f64),
+        busiest_worker: used.busiest_worker,
+        ..GeneratorSummary::default()
     }
 }
 

@@ -106,7 +106,7 @@ pub fn check_volumes(keeper: &Keeper, format_devices: &[PathBuf], plan: &Plan) -
             ));
         }
         if let (Product::Private(name), Some(_)) = (&database.product, &database.log_volume)
-            && !products.find(name).is_some_and(|product| product.spec().has_log_folder)
+            && !products.find(name).is_some_and(|product| product.spec.has_log_folder)
         {
             let database = &database.name;
             add(format!(

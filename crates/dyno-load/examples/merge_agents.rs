@@ -6,7 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use dyno_load::{IntervalPart, KindPart, SliceEnd, StepEvent, StepMerge, StepSpec, TimesPart};
+use dyno_load::{
+    GeneratorUse, IntervalPart, KindInterval, Outcomes, SliceEnd, StepEvent, StepMerge, StepSpec,
+    TimesPart,
+};
 use dyno_model::Load;
 use dyno_units::{Nanoseconds, RandomStream, Seed};
 use hdrhistogram::Histogram;
@@ -27,8 +30,8 @@ fn times(random: &mut RandomStream) -> TimesPart {
 }
 
 fn part(random: &mut RandomStream) -> IntervalPart {
-    let kind = |random: &mut RandomStream| KindPart {
-        outcomes: [TIMES, 0, 0, 0, 0, 0, 0, 0, 0],
+    let kind = |random: &mut RandomStream| KindInterval {
+        outcomes: Outcomes([TIMES, 0, 0, 0, 0, 0, 0, 0, 0]),
         response: times(random),
         service: times(random),
         bins: [100; 10],
@@ -71,26 +74,23 @@ fn main() {
     let mut observe =
         |event: StepEvent<'_>| n_intervals += usize::from(matches!(event, StepEvent::Interval(_)));
     for second in 0..seconds {
-        let texts: Vec<String> = parts
-            .iter()
-            .map(|part| {
-                let part = IntervalPart { idx: second, ..part.clone() };
-                serde_json::to_string(&part).expect("it is text")
-            })
-            .collect();
+        let text = |part| serde_json::to_string(part).expect("it is text");
+        let texts: Vec<String> = parts.iter().map(text).collect();
         let began = Instant::now();
         for generator in 0..generators {
             let text = &texts[generator % TEXTS];
             bytes += text.len();
             let part: IntervalPart = serde_json::from_str(text).expect("it was written");
-            merge.add(generator, &part, &mut observe).expect("it comes in its turn");
+            merge.add(generator, (second, &part), &mut observe).expect("it comes in its turn");
         }
         let took = began.elapsed();
         worst = worst.max(took);
         all += took;
     }
     for _ in 0..generators {
-        merge.end(&SliceEnd { workers: 1, ..SliceEnd::default() }).expect("each ends once");
+        let generator = GeneratorUse { workers: 1, ..GeneratorUse::default() };
+        let end = SliceEnd { generator, ..SliceEnd::default() };
+        merge.end(&end).expect("each ends once");
     }
     let totals = merge.finish().expect("all have ended");
     let committed: u64 = totals.measured.kinds.iter().map(|kind| kind.outcomes.committed()).sum();

@@ -150,11 +150,16 @@ impl Collector {
     }
 
     /// Adds an interval of another process; false if it does not fit the step.
-    pub(crate) fn accept_part(&mut self, part: &IntervalPart, observe: Watch<'_>) -> bool {
-        if self.timeline.span(part.idx).is_none() {
+    pub(crate) fn accept_part(
+        &mut self,
+        idx: u64,
+        part: &IntervalPart,
+        observe: Watch<'_>,
+    ) -> bool {
+        if self.timeline.span(idx).is_none() {
             return false;
         }
-        let Some(partial) = self.partial_at(part.idx) else { return false };
+        let Some(partial) = self.partial_at(idx) else { return false };
         let fits = partial.counted.add_part(part);
         partial.n_reported += 1;
         self.pass_on(observe);

@@ -137,7 +137,7 @@ impl Counted {
         for (mine, theirs) in self.kinds.iter_mut().zip(&part.kinds) {
             fits &= theirs.response.add_to(&mut mine.response);
             fits &= theirs.service.add_to(&mut mine.service);
-            mine.outcomes.add(&theirs.outcomes());
+            mine.outcomes.add(&theirs.outcomes);
             for (mine, theirs) in mine.bins.iter_mut().zip(theirs.bins) {
                 *mine = mine.saturating_add(theirs);
             }
@@ -146,7 +146,7 @@ impl Counted {
         self.missed += part.missed;
         self.retries += part.retries;
         self.reconnects += part.reconnects;
-        self.tally.add(&part.tally());
+        self.tally.add(&part.tally);
         fits
     }
 

@@ -170,9 +170,3 @@ pub(crate) fn closed(clients: usize, seconds: u64) -> StepSpec {
 pub(crate) fn open(rate: f64, arrivals: Arrivals, clients: usize, seconds: u64) -> StepSpec {
     StepSpec { load: Load::Open { rate, arrivals, clients }, ..closed(clients, seconds) }
 }
-
-impl Interval {
-    pub(crate) fn committed(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
-    }
-}

@@ -40,7 +40,7 @@ pub use abort::AbortFlag;
 pub use canary::canary;
 pub use engine::{Job, StepEvent, run_slice, run_step};
 pub use merge::{SliceEnd, StepMerge};
-pub use part::{COUNT_MOST, IntervalPart, KindPart, TimesPart};
+pub use part::{COUNT_MOST, IntervalPart, TimesPart};
 pub use schedule::Slice;
 pub use step::{
     BIN_LENGTH, BINS, EndedBy, GONE_LIMIT, GeneratorUse, Interval, KindInterval, LoadError,

@@ -12,45 +12,31 @@ use crate::part::{COUNT_MOST, INTERVAL_COUNT_MOST, IntervalPart};
 use crate::recorder::WorkerEnd;
 use crate::step::Loaded;
 use crate::timeline::Timeline;
-use crate::{AbortFlag, LoadError, OUTCOMES, RoleTotals, StepSpec, StepTotals};
+use crate::{AbortFlag, GeneratorUse, LoadError, OUTCOMES, RoleTotals, StepSpec, StepTotals};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SliceEnd {
-    pub workers: usize,
+    pub generator: GeneratorUse,
     pub clients: usize,
-    /// User CPU time of the workers in the measurement phase.
-    pub cpu_user: Nanoseconds,
-    pub cpu_system: Nanoseconds,
-    /// Time that workers waited for a CPU, if the kernel reports it.
-    pub run_queue: Option<Nanoseconds>,
-    /// CPU time of the busiest worker as a share of the measurement phase.
-    pub busiest_worker: f64,
     pub in_flight_at_end: u64,
     pub error_examples: BTreeMap<String, String>,
     /// Warm-up included.
     pub committed: u64,
     pub measured: IntervalPart,
-    /// The measurement phase by the generator's own clock.
-    pub measured_for: Nanoseconds,
 }
 
 impl SliceEnd {
     pub fn of(totals: &StepTotals) -> SliceEnd {
         let examples = totals.error_examples.iter();
         SliceEnd {
-            workers: totals.generator.workers,
+            generator: totals.generator.clone(),
             clients: totals.roles.iter().map(|role| role.clients).sum(),
-            cpu_user: totals.generator.cpu_user,
-            cpu_system: totals.generator.cpu_system,
-            run_queue: totals.generator.run_queue,
-            busiest_worker: totals.generator.busiest_worker,
             in_flight_at_end: totals.in_flight_at_end,
             error_examples: examples
                 .map(|(outcome, message)| ((*outcome).to_owned(), message.clone()))
                 .collect(),
             committed: totals.roles.iter().map(|role| role.committed).sum(),
-            measured: IntervalPart::of(0, &totals.measured),
-            measured_for: totals.measure_ended.saturating_sub(totals.measure_began),
+            measured: IntervalPart::of(&totals.measured),
         }
     }
 }
@@ -83,31 +69,37 @@ impl StepMerge {
 
     /// Passes on the intervals that all generators have sent. Fails if this is not the generator's
     /// next interval, is not one of this step, is damaged, or has impossible counts.
-    pub fn add(&mut self, of: usize, part: &IntervalPart, observe: Watch<'_>) -> Loaded {
+    pub fn add(
+        &mut self,
+        of: usize,
+        (idx, part): (u64, &IntervalPart),
+        observe: Watch<'_>,
+    ) -> Loaded {
         let next = &mut self.next[of];
-        if part.idx != *next {
-            let why = format!("interval {} came in place of interval {next}", part.idx);
-            return Err(LoadError(why));
+        if idx != *next {
+            return Err(LoadError(format!("interval {idx} came in place of interval {next}")));
         }
         *next += 1;
         if !part.is_within(INTERVAL_COUNT_MOST) {
-            let why = format!("interval {} is damaged, or its counts are impossible", part.idx);
+            let why = format!("interval {idx} is damaged, or its counts are impossible");
             return Err(LoadError(why));
         }
-        if self.collector.accept_part(part, observe) {
+        if self.collector.accept_part(idx, part, observe) {
             return Ok(());
         }
-        Err(LoadError(format!("interval {} does not belong to this step", part.idx)))
+        Err(LoadError(format!("interval {idx} does not belong to this step")))
     }
 
     pub fn end(&mut self, end: &SliceEnd) -> Result<(), LoadError> {
-        let threads = [end.workers, end.clients].map(|n| n as u64);
+        let GeneratorUse { cpu_user, cpu_system, run_queue, busiest_worker, workers } =
+            end.generator;
+        let threads = [workers, end.clients].map(|n| n as u64);
         let counts = [end.in_flight_at_end, end.committed].into_iter().chain(threads);
         if !end.measured.is_within(COUNT_MOST) || counts.max().is_some_and(|n| n > COUNT_MOST) {
             return Err(LoadError("its end is damaged, or its counts are impossible".to_owned()));
         }
-        self.workers += end.workers;
-        self.busiest_worker = self.busiest_worker.max(end.busiest_worker);
+        self.workers += workers;
+        self.busiest_worker = self.busiest_worker.max(busiest_worker);
         if let Some(role) = self.roles.first_mut() {
             role.clients += end.clients;
             role.committed += end.committed;
@@ -115,9 +107,9 @@ impl StepMerge {
         let example =
             |name: &&'static str| Some((*name, clean_text(end.error_examples.get(*name)?)));
         self.collector.add_end(WorkerEnd {
-            cpu_user: end.cpu_user,
-            cpu_system: end.cpu_system,
-            run_queue: end.run_queue,
+            cpu_user,
+            cpu_system,
+            run_queue,
             in_flight_at_end: end.in_flight_at_end,
             error_examples: OUTCOMES.iter().filter_map(example).collect(),
             roles: Vec::new(),

@@ -394,10 +394,7 @@ impl<R: Reactor> Pace for ClientPace<R> {
 
     #[inline]
     fn due(&self) -> Nanoseconds {
-        match self.source.is_scheduled() {
-            true => self.due.get(),
-            false => self.worker.now(),
-        }
+        if self.source.is_scheduled() { self.due.get() } else { self.worker.now() }
     }
 
     fn skipped(&self) {

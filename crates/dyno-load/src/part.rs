@@ -9,80 +9,38 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::times::{TimeCounts, place};
-use crate::{BINS, Interval, OUTCOMES, Outcomes};
+use crate::{Interval, KindInterval};
 
 /// In a whole load: a million a second for 285 years. Sums then fit 64 bits, whatever a host sends.
 pub const COUNT_MOST: u64 = 1 << 53;
 
 pub(crate) const INTERVAL_COUNT_MOST: u64 = 1 << 40;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IntervalPart {
-    /// Counted from 0 at the beginning of the warm-up.
-    pub idx: u64,
-    pub kinds: Vec<KindPart>,
-    /// sent − due.
-    pub lag: TimesPart,
-    pub due: u64,
-    pub missed: u64,
-    pub retries: u64,
-    pub reconnects: u64,
-    /// Reads, writes, other statements, rows received, rows changed, warnings.
-    pub tally: [u64; 6],
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KindPart {
-    pub outcomes: [u64; OUTCOMES.len()],
-    /// Of commits.
-    pub response: TimesPart,
-    /// Of commits.
-    pub service: TimesPart,
-    /// Commits by tenth of a second.
-    pub bins: [u32; BINS],
-}
-
-impl KindPart {
-    pub(crate) fn outcomes(&self) -> Outcomes {
-        Outcomes(self.outcomes)
-    }
-}
+pub type IntervalPart = Interval<KindInterval<TimesPart>, TimesPart>;
 
 impl IntervalPart {
-    pub fn of(idx: u64, interval: &Interval) -> IntervalPart {
-        let Interval { due, missed, retries, reconnects, tally, .. } = *interval;
-        let Tally { reads, writes, others, rows_received, rows_changed, warnings } = tally;
-        let tally = [reads, writes, others, rows_received, rows_changed, warnings];
-        let kinds = interval.kinds.iter().map(|kind| KindPart {
-            outcomes: kind.outcomes.0,
+    pub fn of(interval: &Interval) -> IntervalPart {
+        let kinds = interval.kinds.iter().map(|kind| KindInterval {
+            outcomes: kind.outcomes,
             response: TimesPart::of(&kind.response),
             service: TimesPart::of(&kind.service),
             bins: kind.bins,
         });
         let (kinds, lag) = (kinds.collect(), TimesPart::of(&interval.lag));
-        IntervalPart { idx, kinds, lag, due, missed, retries, reconnects, tally }
+        let Interval { phase, start, length, due, missed, retries, reconnects, tally, .. } =
+            *interval;
+        Interval { phase, start, length, kinds, lag, due, missed, retries, reconnects, tally }
     }
 
     /// Whether the times are readable and no count exceeds `most`.
     pub(crate) fn is_within(&self, most: u64) -> bool {
-        let own = [self.due, self.missed, self.retries, self.reconnects];
-        let outcomes = self.kinds.iter().flat_map(|kind| kind.outcomes);
+        let Tally { reads, writes, others, rows_received, rows_changed, warnings } = self.tally;
+        let own = [self.due, self.missed, self.retries, self.reconnects, reads, writes, others];
+        let outcomes = self.kinds.iter().flat_map(|kind| kind.outcomes.0);
+        let counts = own.into_iter().chain([rows_received, rows_changed, warnings]).chain(outcomes);
         let times = self.kinds.iter().flat_map(|kind| [&kind.response, &kind.service]);
-        own.into_iter().chain(self.tally).chain(outcomes).all(|count| count <= most)
+        counts.max().is_none_or(|count| count <= most)
             && times.chain([&self.lag]).all(|times| times.count().is_some_and(|n| n <= most))
-    }
-
-    pub fn tally(&self) -> Tally {
-        let [reads, writes, others, rows_received, rows_changed, warnings] = self.tally;
-        Tally { reads, writes, others, rows_received, rows_changed, warnings }
-    }
-
-    pub fn committed(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.outcomes[0]).sum()
-    }
-
-    pub fn failed(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.outcomes().failed()).sum()
     }
 }
 

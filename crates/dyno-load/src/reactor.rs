@@ -128,10 +128,7 @@ impl EpollReactor {
                 return Ok(n_fetched);
             }
         }
-        match self.sleep_precisely(&timespec(timeout))? {
-            true => self.fetch(&no_time),
-            false => Ok(0),
-        }
+        if self.sleep_precisely(&timespec(timeout))? { self.fetch(&no_time) } else { Ok(0) }
     }
 }
 

@@ -6,8 +6,9 @@ use dyno_model::{Load, Name};
 use dyno_units::{Nanoseconds, Seed};
 use dyno_workload::Tally;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSpec {
     pub load: Load,
     /// Among the steps that the workload defines; 0 if it defines none.
@@ -37,9 +38,10 @@ pub struct StepSpec {
 
 pub const GONE_LIMIT: Nanoseconds = Nanoseconds::from_secs(10);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Recorded, not used for estimates.
+    #[default]
     WarmUp,
     Measure,
 }
@@ -52,7 +54,8 @@ pub const OUTCOMES: [&str; 9] = [
 ];
 
 /// Attempts by outcome, indexed as [`OUTCOMES`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Outcomes(pub [u64; OUTCOMES.len()]);
 
 impl Outcomes {
@@ -72,8 +75,8 @@ impl Outcomes {
     }
 }
 
-/// All workers together; while it is counted, kinds and times are of other types.
-#[derive(Clone, Debug)]
+/// All workers together; while it is counted and while it travels, kinds and times are of other types.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval<K = KindInterval, T = Histogram<u64>> {
     pub phase: Phase,
     pub start: Nanoseconds,
@@ -90,18 +93,24 @@ pub struct Interval<K = KindInterval, T = Histogram<u64>> {
     pub tally: Tally,
 }
 
+impl<T> Interval<KindInterval<T>, T> {
+    pub fn committed(&self) -> u64 {
+        self.kinds.iter().map(|kind| kind.outcomes.committed()).sum()
+    }
+}
+
 pub const BINS: usize = 10;
 
 /// The last bin also has what is done later.
 pub const BIN_LENGTH: Nanoseconds = Nanoseconds::from_millis(100);
 
-#[derive(Clone, Debug)]
-pub struct KindInterval {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KindInterval<T = Histogram<u64>> {
     pub outcomes: Outcomes,
     /// done − due of commits, in ns.
-    pub response: Histogram<u64>,
+    pub response: T,
     /// done − sent of commits, in ns.
-    pub service: Histogram<u64>,
+    pub service: T,
     pub bins: [u32; BINS],
 }
 
@@ -147,7 +156,7 @@ pub struct RoleTotals {
 }
 
 /// By all workers, in the measurement phase.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorUse {
     /// Zero if the kernel does not report it.
     pub cpu_user: Nanoseconds,

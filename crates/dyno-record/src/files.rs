@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use dyno_units::{ByteCount, planted_on_way};
+use dyno_units::{ByteCount, FNV_1A, fnv_1a, planted_on_way};
 use flate2::read::GzDecoder;
 use rustix::fs::OFlags;
 
@@ -274,7 +274,7 @@ pub struct Digest(u64);
 
 impl Default for Digest {
     fn default() -> Digest {
-        Digest(0xcbf2_9ce4_8422_2325)
+        Digest(FNV_1A)
     }
 }
 
@@ -286,9 +286,7 @@ impl Digest {
     }
 
     pub(crate) fn add(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        self.0 = fnv_1a(self.0, bytes);
     }
 
     pub(crate) fn text(self) -> String {

@@ -12,7 +12,6 @@ mod growth;
 mod histogram;
 mod lock;
 mod manifest;
-mod member;
 mod reader;
 mod readings;
 mod received;
@@ -35,11 +34,11 @@ pub use manifest::{
     Environment, Extension, Manifest, OwnStepRecord, RequirementRecord, RoleRecord, SearchRecord,
     StepRecord, StoppingRecord, VariantRecord, VoidingRecord, sends_nothing,
 };
-pub use member::{Entry, MemberFacts, MemberHost, MemberRole, NetworkFacts};
 pub use reader::{Run, read_manifest, read_run, trial_folders};
 pub use received::{TrialReceiver, cleaned};
 pub use server::{
-    BuildFacts, CommitSafety, DURABILITY_SETTINGS, ProductFacts, SCHEDULING_GROUP, ServerFacts,
+    BuildFacts, CommitSafety, DURABILITY_SETTINGS, Entry, MemberFacts, MemberHost, MemberRole,
+    NetworkFacts, ProductFacts, SCHEDULING_GROUP, ServerFacts,
 };
 pub use sqlite::{QueryError, QueryRows, query};
 pub use summary::{

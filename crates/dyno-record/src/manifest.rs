@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dyno_units::{LevelRecord, Price, Question, TrialPlan};
 use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     pub format: u32,
     /// The version that wrote the record.
@@ -73,7 +73,7 @@ pub fn sends_nothing(workload: &str) -> bool {
     matches!(workload, "none" | "none of Dyno's")
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantRecord {
     pub name: String,
     pub levels: Vec<LevelRecord>,
@@ -139,7 +139,7 @@ pub struct StoppingRecord {
     pub repetitions_max: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// `8 clients`, `500/s`.
     pub name: String,

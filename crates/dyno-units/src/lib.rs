@@ -4,6 +4,7 @@
 //! that a whole study repeats exactly in a test.
 
 mod clock;
+mod locked;
 mod metric;
 mod noun;
 mod percent;
@@ -15,18 +16,18 @@ mod redact;
 mod setting;
 mod stepped;
 mod text;
-mod utc;
 mod version;
 mod volume;
 mod way;
 
-pub use clock::{Clock, ManualClock, Nanoseconds};
+pub use clock::{Clock, ManualClock, Nanoseconds, utc_date_time};
+pub use locked::locked;
 pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
 pub use noun::{LevelRecord, PlaceFacts, Price, TrialPlan};
 pub use percent::{PercentEncoded, percent_decode};
 pub use quantity::{ByteCount, ParseQuantityError, parse_count, parse_duration, parse_percentage};
 pub use question::{Question, Varied};
-pub use random::{RandomStream, Seed};
+pub use random::{FNV_1A, RandomStream, Seed, fnv_1a};
 pub use reading::{Reading, Registry, Unit};
 pub use redact::{
     is_secret_name, mask_secrets, redact_command, redact_name_or_url, redact_secrets,
@@ -35,7 +36,6 @@ pub use redact::{
 pub use setting::SettingValue;
 pub use stepped::{RateStep, SteppedRate};
 pub use text::{FOREIGN_TEXT_MAX, aligned, clean_text, is_unsafe_char};
-pub use utc::utc_date_time;
 pub use version::{version_fits, version_numbers};
 pub use volume::{Backing, Dips, IoLimit, VolumeSpec};
 pub use way::{open_named, planted_on_way, read_named, way_to};

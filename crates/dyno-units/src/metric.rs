@@ -19,8 +19,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use crate::locked;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -46,7 +47,7 @@ impl MetricId {
         if text.is_empty() || text.len() > METRIC_ID_MAX || !text.chars().all(is_part) {
             return None;
         }
-        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = locked(&READ);
         if let Some(known) = read.get(text) {
             return Some(MetricId(known));
         }

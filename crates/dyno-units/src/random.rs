@@ -10,10 +10,7 @@ impl Seed {
     /// An independent seed for the part of the run named by `label` and `index`.
     pub fn derive(self, label: &str, index: u64) -> Seed {
         // FNV-1a over the label, then one SplitMix64 step over all three.
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in label.bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+        let hash = fnv_1a(FNV_1A, label.as_bytes());
         let mixed = self.0 ^ hash.rotate_left(17) ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Seed(split_mix(mixed))
     }
@@ -26,6 +23,15 @@ impl Seed {
         };
         RandomStream { state: [word(), word(), word(), word()] }
     }
+}
+
+/// What FNV-1a of 64 bits begins with.
+pub const FNV_1A: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a, 64 bits, of what `hash` is of and these bytes.
+pub fn fnv_1a(hash: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(hash, step)
 }
 
 /// SplitMix64's output function (Steele, Lea, Flood 2014).

@@ -31,9 +31,7 @@ impl SettingValue {
             other => other.clone(),
         }
     }
-}
 
-impl SettingValue {
     /// For products without units of powers of 1000: turns a text such as `500MB` into bytes.
     pub fn with_decimal_sizes(&self) -> SettingValue {
         let SettingValue::Text(text) = self else { return self.clone() };

@@ -12,7 +12,7 @@ use crate::{Dialect, Done, Ended, ErrorClass, KeptRows, LastRows, Pace, Statemen
 mod pipeline;
 
 /// What a client has sent and received since the tally was last taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Tally {
     /// Statements that returned rows and changed none.
     pub reads: u64,

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use dyno_report::html::policy;
-use dyno_units::{Clock, Nanoseconds, PercentEncoded, percent_decode};
+use dyno_units::{Clock, Nanoseconds, PercentEncoded, locked, percent_decode};
 
 use crate::clock::SystemClock;
 
@@ -173,7 +173,7 @@ impl Waiting {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -5,10 +5,11 @@
 mod text;
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use dyno_record::{Event, EventKind};
+use dyno_units::locked;
 
 use crate::http::{self, Reply, Request, Status};
 use crate::terminal;
@@ -50,7 +51,7 @@ impl Metrics {
     }
 
     pub(crate) fn on_event(&self, event: &Event) {
-        let mut exposed = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exposed = locked(&self.shared);
         match &event.kind {
             EventKind::TrialBegan { trial, variant, .. } => exposed.begin_trial(*trial, variant),
             EventKind::Kinds { step, kinds } => exposed.set_load(step, kinds),
@@ -82,7 +83,7 @@ fn listen(address: &str) -> anyhow::Result<TcpListener> {
 fn answer(request: &Request, exposed: &Mutex<Exposed>) -> Reply {
     match request.parts()[..] {
         [] | ["metrics"] => {
-            let text = exposed.lock().unwrap_or_else(PoisonError::into_inner).to_string();
+            let text = locked(exposed).to_string();
             Reply::text(Status::Good, CONTENT_TYPE, text)
         }
         _ => {

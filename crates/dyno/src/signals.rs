@@ -3,10 +3,11 @@
 //! The first signal does what the command registered ([`on_first`]), or ends the program; the second always ends it.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use anyhow::Context;
 use dyno_load::AbortFlag;
+use dyno_units::locked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -40,7 +41,7 @@ pub(crate) fn listen() -> anyhow::Result<()> {
 
 fn obey(signal: i32) {
     let is_first = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-    match &*STOP.lock().unwrap_or_else(PoisonError::into_inner) {
+    match &*locked(&STOP) {
         Some(stop) if is_first => stop(),
         _ => std::process::exit(i32::from(EXIT_CODE)),
     }
@@ -54,7 +55,7 @@ fn ignores_hangup(status: &str) -> bool {
 }
 
 pub(crate) fn on_first(stop: impl Fn() + Send + 'static) -> anyhow::Result<()> {
-    *STOP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stop));
+    *locked(&STOP) = Some(Box::new(stop));
     listen()
 }
 

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use anyhow::Context;
-use dyno_units::is_unsafe_char;
+use dyno_units::{is_unsafe_char, locked};
 
 /// The first reason why a result was not printed.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 fn note(printed: io::Result<()>) {
     if let Err(error) = printed {
-        LOST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        locked(&LOST).get_or_insert(error);
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn out_command(text: &str) {
 
 /// Fails if a result was lost; the reason is reported once.
 pub(crate) fn check_output() -> anyhow::Result<()> {
-    match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    match locked(&LOST).take() {
         None => Ok(()),
         Some(error) => Err(error).context("the result could not be printed"),
     }

@@ -25,12 +25,12 @@ pub(crate) fn probes() -> Vec<&'static str> {
 pub(crate) fn vocabulary_of(products: &Products, catalog: &Catalog) -> Vocabulary {
     let product = |spec: &ProductSpec| {
         let product = products.find(&spec.name);
-        let cluster = product.and_then(|product| product.clustering());
+        let cluster = product.and_then(|product| product.clustering);
         ProductWord {
             has_images: !spec.image_names.is_empty(),
-            replicates: product.is_some_and(|product| product.replicating().is_some()),
+            replicates: product.is_some_and(|product| product.replicating.is_some()),
             cluster: cluster.map(|cluster| cluster.kind().to_owned()),
-            has_shards: product.is_some_and(|product| product.sharding().is_some()),
+            has_shards: product.is_some_and(|product| product.sharding.is_some()),
             can_be_open: spec.can_be_open,
             name: spec.name.clone(),
             summary: spec.summary.clone(),

@@ -1,21 +1,16 @@
 //! ClickHouse as a product, and its interface by HTTP as a protocol.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use dyno_host::Keeper;
 use dyno_workload::Dialect;
 
 use super::programs::{FINDER, PROGRAM};
 use super::{attached, connection, facts, files, private, probe, settings};
 use crate::data::RuntimeSettings;
-use crate::error::Result;
 use crate::product::{Family, texts};
 use crate::protocol::NO_DEBT;
-use crate::settings::{GivenSettings, Words};
+use crate::settings::Words;
 use crate::{
-    Address, Client, ClientSecret, ConnectionLimit, DataShape, DiskUse, Installation, Launch,
-    Place, Product, ProductSpec, Protocol, Server, ServerSpec, SocketKey,
+    Address, Client, ClientSecret, ConnectionLimit, DiskUse, Product, ProductSpec, Protocol,
+    SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -24,7 +19,7 @@ pub(crate) const FAMILY: Family = Family {
     protocol: Some(&PROTOCOL),
     probes: &["clickhouse"],
     readings: &[|| probe::COUNTERS.readings()],
-    ..Family::of(|| vec![Arc::new(ClickHouse { spec: clickhouse() })])
+    ..Family::of(|| vec![clickhouse()])
 };
 
 /// Settings that leave no trace in the files of a server that was stopped in order.
@@ -37,14 +32,10 @@ const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     beginnings: Words(""),
 };
 
-struct ClickHouse {
-    spec: ProductSpec,
-}
-
-fn clickhouse() -> ProductSpec {
+fn clickhouse() -> Product {
     let words = ["click", "ch", "click_house"];
     let advice = "did you mean `clickhouse`?";
-    ProductSpec {
+    let spec = ProductSpec {
         confused_names: words.map(|word| (word.to_owned(), advice.to_owned())).into(),
         connection_limit: Some(ConnectionLimit {
             setting: "max_connections".to_owned(),
@@ -65,42 +56,21 @@ fn clickhouse() -> ProductSpec {
             "a private ClickHouse server, from the program on this machine",
             Some(Dialect::ClickHouse),
         )
-    }
-}
-
-impl Product for ClickHouse {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
-    }
-
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        private::start(launch)
-    }
-
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        private::check_spec(spec)?;
-        let installation = FINDER.find(spec, place.keeper())?;
-        let program = installation.programs.join(PROGRAM);
-        RUNTIME_SETTINGS.shape(spec, (&program, &*installation.version), |name, value| {
-            Ok((name.to_owned(), settings::spelled_one(name, value)?))
-        })
-    }
-
-    /// What the server itself knows is seen when it has started.
-    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
-        settings::spelled(settings).err().map(|error| error.message)
-    }
-
-    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        FINDER.installations(keeper)
-    }
-
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
-        FINDER.version_in(programs, keeper)
-    }
-
-    fn refused_setting(&self, name: &str) -> Option<String> {
-        settings::refused_setting(name)
+    };
+    Product {
+        data_shape: Box::new(|spec, place| {
+            private::check_spec(spec)?;
+            let installation = FINDER.find(spec, place.keeper())?;
+            let program = installation.programs.join(PROGRAM);
+            RUNTIME_SETTINGS.shape(spec, (&program, &*installation.version), |name, value| {
+                Ok((name.to_owned(), settings::spelled_one(name, value)?))
+            })
+        }),
+        settings_refusal: Box::new(|given| settings::spelled(given).err().map(|e| e.message)),
+        installations: Box::new(|keeper| FINDER.installations(keeper)),
+        version_in: Box::new(|programs, keeper| FINDER.version_in(programs, keeper)),
+        refused_setting: settings::refused_setting,
+        ..Product::new(spec, private::start)
     }
 }
 

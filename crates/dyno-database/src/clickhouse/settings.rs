@@ -8,8 +8,7 @@ use dyno_units::SettingValue;
 use dyno_workload::Connection;
 
 use crate::error::{Context, Result, fail};
-use crate::settings::{GivenSettings, Settings, Words};
-use crate::settings_check::unknown_name;
+use crate::settings::{GivenSettings, Settings, Words, unknown_name};
 use crate::{Endpoint, Secret};
 
 /// What the names of settings of the engine MergeTree begin with.

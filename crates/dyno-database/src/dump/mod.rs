@@ -14,7 +14,6 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dyno_units::clean_text;
-use dyno_workload::{ConnectError, StatementError};
 use serde::{Deserialize, Serialize};
 
 pub use folder::{Dump, DumpedTable};
@@ -23,6 +22,7 @@ pub(crate) use text::{read_line, write_cell};
 pub use write::{DumpOptions, dump};
 
 use crate::Endpoint;
+use crate::error::Telling;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -38,20 +38,8 @@ impl DumpError {
     }
 }
 
-impl From<StatementError> for DumpError {
-    fn from(error: StatementError) -> DumpError {
-        DumpError(error.to_string())
-    }
-}
-
-impl From<ConnectError> for DumpError {
-    fn from(error: ConnectError) -> DumpError {
-        DumpError(error.to_string())
-    }
-}
-
-impl From<io::Error> for DumpError {
-    fn from(error: io::Error) -> DumpError {
+impl<E: Telling> From<E> for DumpError {
+    fn from(error: E) -> DumpError {
         DumpError(error.to_string())
     }
 }

@@ -20,17 +20,16 @@ use crate::{
     version_fits,
 };
 
-pub(crate) const FAMILY: Family = Family::of(|| vec![Arc::new(Files { spec: files() })]);
+pub(crate) const FAMILY: Family = Family::of(|| vec![files()]);
+
+const NO_SETTINGS: &str = "files have no settings; [volume.NAME] and the workload's options determine where \
+                           they are and how they are used";
 
 /// Begins all messages about what cannot be done in a folder whatever happens.
 pub(super) const REFUSED: &str = "these files cannot be created: ";
 
-struct Files {
-    spec: ProductSpec,
-}
-
-fn files() -> ProductSpec {
-    ProductSpec {
+fn files() -> Product {
+    let spec = ProductSpec {
         is_embedded: true,
         target: Target::Files,
         disk: Some(DiskUse { kept: 0, grown: 0, running: 0, log: None, spread: 1.0 }),
@@ -42,32 +41,19 @@ fn files() -> ProductSpec {
             "files on a volume or in a folder, for the workloads file-io and fsync",
             None,
         )
-    }
+    };
+    Product { refused_setting: |_| Some(NO_SETTINGS.to_owned()), ..Product::new(spec, start) }
 }
 
-impl Product for Files {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
+fn start(launch: &Launch<'_>) -> Result<Box<dyn Server>> {
+    let (spec, place) = (launch.spec, launch.place);
+    check_spec(spec)?;
+    if launch.data.is_some() {
+        return fail("files are not kept, so they cannot be reused");
     }
-
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        let (spec, place) = (launch.spec, launch.place);
-        check_spec(spec)?;
-        if launch.data.is_some() {
-            return fail("files are not kept, so they cannot be reused");
-        }
-        let folder = OwnFolder::make(place, &spec.product)?;
-        let shared = Arc::new(Shared::new(&folder.data));
-        Ok(Box::new(FilesServer { folder, shared }))
-    }
-
-    fn refused_setting(&self, _name: &str) -> Option<String> {
-        Some(
-            "files have no settings; [volume.NAME] and the workload's options determine where \
-              they are and how they are used"
-                .to_owned(),
-        )
-    }
+    let folder = OwnFolder::make(place, &spec.product)?;
+    let shared = Arc::new(Shared::new(&folder.data));
+    Ok(Box::new(FilesServer { folder, shared }))
 }
 
 fn check_spec(spec: &ServerSpec) -> Result<()> {

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use dyno_units::ByteCount;
+use dyno_units::{ByteCount, locked};
 use dyno_workload::files::{Content, FileSet, SECTOR, Sectors, file_name};
 use dyno_workload::{ErrorClass, StatementError};
 use rustix::fs::OFlags;
@@ -70,7 +70,7 @@ impl Shared {
     }
 
     pub(super) fn filler(&self, file: u64) -> Result<Filler> {
-        let made = *self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = *locked(&self.made);
         let set = made.ok_or_else(|| refused("no files were created".to_owned()))?;
         // Each write by itself would only take longer: all is synced in the end.
         let set = FileSet { is_synced: false, ..set };
@@ -159,7 +159,7 @@ pub(super) fn make(shared: &Shared, set: FileSet) -> Result<()> {
     opened.set_len(0).map_err(|error| failed("the file cannot be emptied", &error))?;
     try_out(shared, &set, &opened)?;
     opened.set_len(0).map_err(|error| failed(&path.display().to_string(), &error))?;
-    let mut made = shared.made.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = locked(&shared.made);
     *made = Some(set);
     Ok(())
 }

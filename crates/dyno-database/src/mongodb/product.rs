@@ -1,38 +1,24 @@
 //! FerretDB as a product, and MongoDB's protocol.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use dyno_host::Keeper;
 use dyno_workload::Target;
 
 use super::private::FINDER;
 use super::{attached, facts, private, settings};
-use crate::error::{Result, fail};
+use crate::error::fail;
 use crate::product::{Family, texts};
 use crate::protocol::{NO_DEBT, NO_STATEMENTS};
-use crate::settings::GivenSettings;
-use crate::{
-    Client, DataShape, DiskUse, Installation, Launch, Place, Product, ProductSpec, Protocol,
-    Server, ServerSpec, SocketKey,
-};
+use crate::{Client, DiskUse, Product, ProductSpec, Protocol, SocketKey};
 
 const MIB: u64 = 1 << 20;
 
-pub(crate) const FAMILY: Family = Family {
-    protocol: Some(&PROTOCOL),
-    ..Family::of(|| vec![Arc::new(FerretDb { spec: ferretdb() })])
-};
+pub(crate) const FAMILY: Family =
+    Family { protocol: Some(&PROTOCOL), ..Family::of(|| vec![ferretdb()]) };
 
-struct FerretDb {
-    spec: ProductSpec,
-}
-
-fn ferretdb() -> ProductSpec {
+fn ferretdb() -> Product {
     let words = ["mongodb", "mongo", "mongod", "ferret"];
     let advice = "Dyno starts `ferretdb`, and uses a running MongoDB by its URL: \
                   mongodb://user:password@host:27017/database";
-    ProductSpec {
+    let spec = ProductSpec {
         target: Target::Documents,
         confused_names: words.map(|word| (word.to_owned(), advice.to_owned())).into(),
         // Documents of 1000 bytes took 1.4 kB each in SQLite (1.24, both indexes included); the rest is an estimate.
@@ -45,37 +31,17 @@ fn ferretdb() -> ProductSpec {
             "a private FerretDB, a document store, from the program on this machine",
             None,
         )
-    }
-}
-
-impl Product for FerretDb {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
-    }
-
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        private::start(launch)
-    }
-
-    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape> {
-        private::check_spec(spec)?;
-        fail("data sets of FerretDB are not kept")
-    }
-
-    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
-        settings::spelled(settings).err().map(|error| error.message)
-    }
-
-    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        FINDER.installations(keeper)
-    }
-
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
-        FINDER.version_in(programs, keeper)
-    }
-
-    fn refused_setting(&self, name: &str) -> Option<String> {
-        settings::refused_setting(name)
+    };
+    Product {
+        data_shape: Box::new(|spec, _| {
+            private::check_spec(spec)?;
+            fail("data sets of FerretDB are not kept")
+        }),
+        settings_refusal: Box::new(|given| settings::spelled(given).err().map(|e| e.message)),
+        installations: Box::new(|keeper| FINDER.installations(keeper)),
+        version_in: Box::new(|programs, keeper| FINDER.version_in(programs, keeper)),
+        refused_setting: settings::refused_setting,
+        ..Product::new(spec, private::start)
     }
 }
 

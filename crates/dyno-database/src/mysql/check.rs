@@ -8,7 +8,7 @@ use dyno_units::version_numbers;
 use super::install::{Brand, MARIADB, find_install};
 use super::option_file::{normal, quoted, spelled};
 use crate::error::{Result, fail};
-use crate::settings_check::{refusal, unknown_name};
+use crate::settings::{refusal, unknown_name};
 use crate::{Part, ServerSpec};
 
 const FIRST_WITH_VECTORS: [u32; 2] = [11, 7];

@@ -1,9 +1,5 @@
 //! MariaDB and MySQL as products, and their protocol.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use dyno_host::{Keeper, PackageSpec};
 use dyno_workload::Dialect;
 
 use super::cost::MySqlCost;
@@ -11,12 +7,10 @@ use super::install::{self, Brand, MARIADB, MYSQL};
 use super::{
     attached, check, files, galera, group, option_file, packages, private, probe, replica, spider,
 };
-use crate::error::Result;
 use crate::product::{DumpCommands, DumpOrder, Family, texts};
 use crate::{
-    Address, Client, ClientSecret, Clustering, ConnectionLimit, DataShape, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Place, Product, ProductSpec, Protocol, Replicating, Server,
-    ServerSpec, Sharding, SocketKey,
+    Address, Client, ClientSecret, ConnectionLimit, DiskUse, Endpoint, LogUse, Product,
+    ProductSpec, Protocol, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -30,20 +24,29 @@ pub(crate) const FAMILY: Family = Family {
         || group::COUNTERS.readings(),
         || spider::COUNTERS.readings(),
     ],
-    ..Family::of(|| {
-        vec![
-            Arc::new(Private { brand: &MARIADB, spec: mariadb() }),
-            Arc::new(Private { brand: &MYSQL, spec: mysql() }),
-        ]
-    })
+    ..Family::of(|| vec![mariadb(), mysql()])
 };
 
-struct Private {
-    brand: &'static Brand,
-    spec: ProductSpec,
+fn mariadb() -> Product {
+    Product {
+        packages: packages::mariadb,
+        client: |endpoint, version| client(&MARIADB, endpoint, version),
+        clustering: Some(&galera::Galera),
+        sharding: Some(&spider::Spider),
+        ..product(&MARIADB, mariadb_spec())
+    }
 }
 
-fn mariadb() -> ProductSpec {
+fn mysql() -> Product {
+    Product {
+        packages: packages::mysql,
+        client: |endpoint, version| client(&MYSQL, endpoint, version),
+        clustering: Some(&group::Group),
+        ..product(&MYSQL, mysql_spec())
+    }
+}
+
+fn mariadb_spec() -> ProductSpec {
     ProductSpec {
         engines: texts(["InnoDB", "RocksDB", "Aria", "MyISAM"]),
         has_log_folder: true,
@@ -87,7 +90,7 @@ fn mariadb() -> ProductSpec {
 }
 
 /// As one empty data set of 9.7 looked, where it differs from MariaDB: estimates.
-fn mysql() -> ProductSpec {
+fn mysql_spec() -> ProductSpec {
     let elsewhere = "it is reached by its URL, mysql://user@host:3306/database; `mysql` and `mariadb` \
                      are started by Dyno";
     let words = ["percona", "mysqld"];
@@ -111,73 +114,32 @@ fn mysql() -> ProductSpec {
         name: MYSQL.name.to_owned(),
         title: MYSQL.title.to_owned(),
         summary: "a private MySQL server, from the programs on this machine".to_owned(),
-        ..mariadb()
+        ..mariadb_spec()
     }
 }
 
-impl Product for Private {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
+fn product(brand: &'static Brand, spec: ProductSpec) -> Product {
+    Product {
+        data_shape: Box::new(|spec, place| {
+            option_file::shape(&install::find_install(spec, place.keeper())?, spec)
+        }),
+        dump_commands,
+        check_settings: Some(|spec, place| check::check_settings(spec, place.keeper())),
+        check_vectors: |spec, place| check::check_vectors(spec, place.keeper()),
+        installations: Box::new(move |keeper| install::installations(brand, keeper)),
+        version_in: Box::new(move |programs, keeper| install::version_in(brand, programs, keeper)),
+        replicating: Some(&replica::ByGtid),
+        refused_setting: option_file::refused_setting,
+        ..Product::new(spec, private::start)
     }
+}
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        private::start(launch)
-    }
-
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        option_file::shape(&install::find_install(spec, place.keeper())?, spec)
-    }
-
-    fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
-        let threads = order.threads;
-        // Dyno's own dump has all tables but the list of those that it made.
-        Some(DumpCommands {
-            dump: format!("$DYNO_PROGRAM dump $DYNO_URL $DYNO_SCRATCH/dump --threads {threads}"),
-            restore: format!(
-                "$DYNO_PROGRAM restore $DYNO_SCRATCH/dump $DYNO_URL --threads {threads}"
-            ),
-        })
-    }
-
-    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
-        check::check_settings(spec, place.keeper())
-    }
-
-    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
-        check::check_vectors(spec, place.keeper())
-    }
-
-    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        install::installations(self.brand, keeper)
-    }
-
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
-        install::version_in(self.brand, programs, keeper)
-    }
-
-    fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
-        if *self.brand == MYSQL { packages::mysql(version) } else { packages::mariadb(version) }
-    }
-
-    fn client(&self, endpoint: &Endpoint, version: &str) -> Option<Client> {
-        client(self.brand, endpoint, version)
-    }
-
-    fn replicating(&self) -> Option<&dyn Replicating> {
-        Some(&replica::ByGtid)
-    }
-
-    fn clustering(&self) -> Option<&dyn Clustering> {
-        if *self.brand == MARIADB { Some(&galera::Galera) } else { Some(&group::Group) }
-    }
-
-    fn sharding(&self) -> Option<&dyn Sharding> {
-        (*self.brand == MARIADB).then_some(&spider::Spider)
-    }
-
-    fn refused_setting(&self, name: &str) -> Option<String> {
-        option_file::refused_setting(name)
-    }
+fn dump_commands(order: &DumpOrder<'_>) -> Option<DumpCommands> {
+    let threads = order.threads;
+    Some(DumpCommands {
+        dump: format!("$DYNO_PROGRAM dump $DYNO_URL $DYNO_SCRATCH/dump --threads {threads}"),
+        restore: format!("$DYNO_PROGRAM restore $DYNO_SCRATCH/dump $DYNO_URL --threads {threads}"),
+    })
 }
 
 /// Reads no option files of the user, which may name another server.

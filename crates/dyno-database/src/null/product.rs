@@ -12,7 +12,7 @@ use crate::error::{Result, fail};
 use crate::product::Family;
 use crate::settings::{GivenSettings, Settings};
 use crate::{
-    Client, DeployError, Durability, Endpoint, Launch, Product, ProductSpec, Server, ServerFacts,
+    DeployError, Durability, Endpoint, Launch, Product, ProductSpec, Server, ServerFacts,
     ServerSpec,
 };
 
@@ -21,12 +21,7 @@ pub(crate) const FAMILY: Family = Family::of(|| Wire::ALL.map(product).into());
 const SETTINGS: &str = "delay (of each answer, 0), stall (its length, 0) and stall_at (since the \
                         load began, 0), all durations";
 
-struct Null {
-    wire: Wire,
-    spec: ProductSpec,
-}
-
-fn product(wire: Wire) -> Arc<dyn Product> {
+fn product(wire: Wire) -> Product {
     let name = format!("null-{}", wire.name());
     let title = format!("Null ({} protocol)", wire.title());
     let summary = format!(
@@ -35,40 +30,28 @@ fn product(wire: Wire) -> Arc<dyn Product> {
         wire.title()
     );
     let spec = ProductSpec::new(&name, &title, &summary, Some(wire.dialect()));
-    Arc::new(Null {
-        wire,
-        spec: ProductSpec { is_embedded: true, has_socket: true, stores_data: false, ..spec },
-    })
+    let spec = ProductSpec { is_embedded: true, has_socket: true, stores_data: false, ..spec };
+    let start = move |launch: &Launch<'_>| start(wire, &title, launch);
+    Product { client: |_, _| None, ..Product::new(spec, start) }
 }
 
-impl Product for Null {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
-    }
-
-    fn client(&self, _endpoint: &Endpoint, _version: &str) -> Option<Client> {
-        None
-    }
-
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        let Launch { spec, place, clock, .. } = *launch;
-        check_spec(spec)?;
-        let script = Script { cpus: spec.cpus.clone(), ..script(&spec.settings)? };
-        let keeper = Arc::clone(place.keeper());
-        let folder = keeper.make_folder(&spec.product)?;
-        let listen = Listen::Folder(folder.clone());
-        match NullServer::start(self.wire, &listen, script, Arc::clone(clock)) {
-            Ok(server) => {
-                let settings = spec.settings.iter();
-                let settings = settings.map(|(name, value)| (name.clone(), value.to_string()));
-                let (settings, title) = (settings.collect(), self.spec.title.clone());
-                Ok(Box::new(NullProduct { server, settings, title, folder, keeper }))
-            }
-            Err(error) => {
-                // The first error is the one to report; a folder that stays is found as a leftover.
-                let _ = keeper.remove_folder(&folder);
-                fail(format!("cannot start a null server in {}: {error}", folder.display()))
-            }
+fn start(wire: Wire, title: &str, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
+    let Launch { spec, place, clock, .. } = *launch;
+    check_spec(spec)?;
+    let script = Script { cpus: spec.cpus.clone(), ..script(&spec.settings)? };
+    let keeper = Arc::clone(place.keeper());
+    let folder = keeper.make_folder(&spec.product)?;
+    let listen = Listen::Folder(folder.clone());
+    match NullServer::start(wire, &listen, script, Arc::clone(clock)) {
+        Ok(server) => {
+            let settings = spec.settings.iter();
+            let settings = settings.map(|(name, value)| (name.clone(), value.to_string()));
+            let (settings, title) = (settings.collect(), title.to_owned());
+            Ok(Box::new(NullProduct { server, settings, title, folder, keeper }))
+        }
+        Err(error) => {
+            let _ = keeper.remove_folder(&folder);
+            fail(format!("cannot start a null server in {}: {error}", folder.display()))
         }
     }
 }

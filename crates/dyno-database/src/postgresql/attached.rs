@@ -1,8 +1,8 @@
 //! A PostgreSQL server that Dyno did not start.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, locked};
 use dyno_workload::{Connection, Connector};
 
 use super::connection::PgConnection;
@@ -91,7 +91,7 @@ fn make_catalog(endpoint: &Endpoint) -> Result<()> {
 
 fn note_backend(backends: &Backends, connection: &PgConnection) {
     if connection.backend_pid > 0 {
-        let mut pids = backends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pids = locked(backends);
         pids.push(connection.backend_pid);
     }
 }
@@ -112,7 +112,7 @@ fn noting_connector(endpoint: &Endpoint, backends: &Backends) -> Connector {
 fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<()> {
     let what = format!("PostgreSQL: cannot drop the database `{}`", endpoint.catalog);
     let mut connection = maintenance(endpoint)?;
-    let pids = backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let pids = locked(backends).clone();
     if !pids.is_empty() {
         let pids = pids.iter().map(i32::to_string).collect::<Vec<String>>().join(", ");
         let ended = connection.query(&format!(

@@ -8,7 +8,7 @@ use dyno_host::{Image, Keeper, Program};
 use super::programs;
 use super::settings::spelled;
 use crate::error::{Result, fail};
-use crate::settings_check::{refusal, unknown_name};
+use crate::settings::{refusal, unknown_name};
 use crate::{Part, ServerSpec};
 
 /// Whether the extension pgvector lies beside the server's programs.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dyno_host::{Keeper, PackageSpec, Probe, ThreadListing};
+use dyno_host::{Probe, ThreadListing};
 use dyno_workload::{Connector, Dialect};
 
 use super::cost::PgCost;
@@ -15,9 +15,8 @@ use crate::error::Result;
 use crate::product::{DumpCommands, DumpOrder, Family, MoveOrder, MoveStatements, texts};
 use crate::settings::Words;
 use crate::{
-    Client, ClientSecret, ConnectionLimit, DataShape, DebtMeter, DeployError, DiskUse, Endpoint,
-    Installation, Launch, LogUse, Place, Product, ProductSpec, Protocol, Replicating, Server,
-    ServerFacts, ServerSpec, Sharding, SocketKey,
+    Client, ClientSecret, ConnectionLimit, DebtMeter, DeployError, DiskUse, Endpoint, LogUse,
+    Product, ProductSpec, Protocol, ServerFacts, SocketKey,
 };
 
 const MIB: u64 = 1 << 20;
@@ -30,7 +29,7 @@ pub(crate) const FAMILY: Family = Family {
         || probe::pgbouncer::READINGS.to_vec(),
         || shards::COUNTERS.readings(),
     ],
-    ..Family::of(|| vec![Arc::new(PostgreSql { spec: postgresql() })])
+    ..Family::of(|| vec![postgresql()])
 };
 
 /// How the name of a socket begins; the port follows.
@@ -59,14 +58,10 @@ const RUNTIME_SETTINGS: RuntimeSettings = RuntimeSettings {
     ),
 };
 
-struct PostgreSql {
-    spec: ProductSpec,
-}
-
-fn postgresql() -> ProductSpec {
+fn postgresql() -> Product {
     let words = ["pg", "psql", "pgsql"];
     let advice = "did you mean `postgresql`?";
-    ProductSpec {
+    let spec = ProductSpec {
         confused_names: words.map(|word| (word.to_owned(), advice.to_owned())).into(),
         has_log_folder: true,
         can_be_open: true,
@@ -101,97 +96,69 @@ fn postgresql() -> ProductSpec {
             "a private PostgreSQL server, from the programs on this machine",
             Some(Dialect::PostgreSql),
         )
+    };
+    Product {
+        data_shape: Box::new(|spec, place| {
+            let installation = programs::find(spec, place.keeper())?;
+            let server = installation.programs.join("postgres");
+            let server = (installation.program(&server), &*installation.version);
+            RUNTIME_SETTINGS.shape(spec, server, |name, value| {
+                Ok((name.to_ascii_lowercase(), settings::spelled(name, value)?))
+            })
+        }),
+        dump_commands,
+        move_statements,
+        check_settings: Some(|spec, place| check::check_settings(spec, place.keeper())),
+        check_vectors: |spec, place| check::check_vectors(spec, place.keeper()),
+        installations: Box::new(programs::installations),
+        version_in: Box::new(|programs, keeper| {
+            programs::version_in(programs, keeper).ok_or_else(|| {
+                DeployError::new(format!(
+                    "there are no programs `postgres` and `initdb` in {} that run on this machine",
+                    programs.display()
+                ))
+            })
+        }),
+        packages: packages::packages,
+        replicating: Some(&replica::Streaming),
+        sharding: Some(&shards::ByForeignTables),
+        refused_setting: settings::refused_setting,
+        ..Product::new(spec, private::start)
     }
 }
 
-impl Product for PostgreSql {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
-    }
+fn dump_commands(order: &DumpOrder<'_>) -> Option<DumpCommands> {
+    let DumpOrder { prefix, threads } = order;
+    Some(DumpCommands {
+        dump: format!(
+            "pg_dump --format=directory --jobs={threads} --file=$DYNO_SCRATCH/dump \
+             --table='{prefix}*'"
+        ),
+        restore: format!(
+            "pg_restore --exit-on-error --jobs={threads} --dbname=$DYNO_DATABASE \
+             $DYNO_SCRATCH/dump"
+        ),
+    })
+}
 
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        private::start(launch)
-    }
-
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        let installation = programs::find(spec, place.keeper())?;
-        let server = installation.programs.join("postgres");
-        let server = (installation.program(&server), &*installation.version);
-        RUNTIME_SETTINGS.shape(spec, server, |name, value| {
-            Ok((name.to_ascii_lowercase(), settings::spelled(name, value)?))
-        })
-    }
-
-    fn dump_commands(&self, order: &DumpOrder<'_>) -> Option<DumpCommands> {
-        let DumpOrder { prefix, threads } = order;
-        Some(DumpCommands {
-            dump: format!(
-                "pg_dump --format=directory --jobs={threads} --file=$DYNO_SCRATCH/dump \
-                 --table='{prefix}*'"
-            ),
-            restore: format!(
-                "pg_restore --exit-on-error --jobs={threads} --dbname=$DYNO_DATABASE \
-                 $DYNO_SCRATCH/dump"
-            ),
-        })
-    }
-
-    /// The old table and a new one are children of a parent with the table's name.
-    fn move_statements(&self, order: &MoveOrder<'_>) -> Option<MoveStatements> {
-        let MoveOrder { table, key, batch, waits } = order;
-        let locked = if *waits { "FOR UPDATE" } else { "FOR UPDATE SKIP LOCKED" };
-        Some(MoveStatements {
-            before: vec![
-                format!("CREATE TABLE parent (LIKE {table} INCLUDING ALL)"),
-                format!("CREATE TABLE child (LIKE {table} INCLUDING ALL) INHERITS (parent)"),
-                format!("ALTER TABLE {table} INHERIT parent"),
-                format!("ALTER TABLE {table} RENAME TO {table}_old"),
-                format!("ALTER TABLE parent RENAME TO {table}"),
-            ],
-            batch: format!(
-                "WITH picked AS (SELECT {key} FROM {table}_old ORDER BY {key} LIMIT {batch} {locked}), \
-                 taken AS (DELETE FROM {table}_old o USING picked p WHERE o.{key} = p.{key} RETURNING o.*), \
-                 moved AS (INSERT INTO child SELECT * FROM taken RETURNING 1) SELECT count(*) FROM moved"
-            ),
-        })
-    }
-
-    fn check_settings(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
-        check::check_settings(spec, place.keeper())
-    }
-
-    fn check_vectors(&self, spec: &ServerSpec, place: &Place) -> Result<()> {
-        check::check_vectors(spec, place.keeper())
-    }
-
-    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        programs::installations(keeper)
-    }
-
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
-        programs::version_in(programs, keeper).ok_or_else(|| {
-            DeployError::new(format!(
-                "there are no programs `postgres` and `initdb` in {} that run on this machine",
-                programs.display()
-            ))
-        })
-    }
-
-    fn packages(&self, version: Option<&str>) -> Vec<PackageSpec> {
-        packages::packages(version)
-    }
-
-    fn replicating(&self) -> Option<&dyn Replicating> {
-        Some(&replica::Streaming)
-    }
-
-    fn sharding(&self) -> Option<&dyn Sharding> {
-        Some(&shards::ByForeignTables)
-    }
-
-    fn refused_setting(&self, name: &str) -> Option<String> {
-        settings::refused_setting(name)
-    }
+/// The old table and a new one are children of a parent with the table's name.
+fn move_statements(order: &MoveOrder<'_>) -> Option<MoveStatements> {
+    let MoveOrder { table, key, batch, waits } = order;
+    let locked = if *waits { "FOR UPDATE" } else { "FOR UPDATE SKIP LOCKED" };
+    Some(MoveStatements {
+        before: vec![
+            format!("CREATE TABLE parent (LIKE {table} INCLUDING ALL)"),
+            format!("CREATE TABLE child (LIKE {table} INCLUDING ALL) INHERITS (parent)"),
+            format!("ALTER TABLE {table} INHERIT parent"),
+            format!("ALTER TABLE {table} RENAME TO {table}_old"),
+            format!("ALTER TABLE parent RENAME TO {table}"),
+        ],
+        batch: format!(
+            "WITH picked AS (SELECT {key} FROM {table}_old ORDER BY {key} LIMIT {batch} {locked}), \
+             taken AS (DELETE FROM {table}_old o USING picked p WHERE o.{key} = p.{key} RETURNING o.*), \
+             moved AS (INSERT INTO child SELECT * FROM taken RETURNING 1) SELECT count(*) FROM moved"
+        ),
+    })
 }
 
 pub static PROTOCOL: Protocol = Protocol {

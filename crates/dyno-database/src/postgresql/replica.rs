@@ -20,9 +20,8 @@ use crate::part::{
 };
 use crate::private::ServerFolder;
 use crate::probe::{Asker, cell, number};
-use crate::scram;
 use crate::transport::CATALOG_LIMIT;
-use crate::{Address, Endpoint, Installation, Secret};
+use crate::{Address, Endpoint, Installation, Secret, scram};
 
 const COPY_LIMIT: Nanoseconds = Nanoseconds::from_secs(3600);
 

@@ -12,7 +12,7 @@ use super::protocol::{
     Binding, ProtocolError, ReplyScanner, ScramCache, ScramExchange, ServerMessage, cut_text,
     endpoint_hash,
 };
-use super::wire::{Wire, WireError};
+use super::wire::Wire;
 use crate::cleaner::Cleaner;
 use crate::transport::{Transport, unreached};
 use crate::waiting::SET_UP_LIMIT;
@@ -42,20 +42,8 @@ enum Refusal {
     Other(String),
 }
 
-impl From<WireError> for Refusal {
-    fn from(error: WireError) -> Refusal {
-        Refusal::Other(error.0)
-    }
-}
-
-impl From<ProtocolError> for Refusal {
-    fn from(error: ProtocolError) -> Refusal {
-        Refusal::Other(error.to_string())
-    }
-}
-
-impl From<std::io::Error> for Refusal {
-    fn from(error: std::io::Error) -> Refusal {
+impl<E: std::error::Error> From<E> for Refusal {
+    fn from(error: E) -> Refusal {
         Refusal::Other(error.to_string())
     }
 }

@@ -28,7 +28,7 @@ pub fn is_recipe(name: &str) -> bool {
     SHIPPED.iter().any(|(shipped, _)| *shipped == name)
 }
 
-fn shipped() -> Vec<std::sync::Arc<dyn crate::Product>> {
+fn shipped() -> Vec<crate::Product> {
     let read = |(name, text): &(&str, &str)| Recipe::parse(name, text);
     let recipes = SHIPPED.iter().map(read);
     recipes.map(|recipe| product(recipe.expect("a test reads each of them"))).collect()
@@ -50,8 +50,8 @@ mod tests {
     fn a_product_that_everybody_can_reach_says_so_where_products_are_listed() {
         let all = shipped();
         let summary = |name: &str| {
-            let product = all.iter().find(|product| product.spec().name == name);
-            product.expect("it is shipped").spec().summary.clone()
+            let product = all.iter().find(|product| product.spec.name == name);
+            product.expect("it is shipped").spec.summary.clone()
         };
         for name in ["cockroachdb", "yugabytedb"] {
             let found = summary(name);

@@ -12,7 +12,6 @@ use super::text::{ListensOn, Recipe};
 use crate::data::build_of;
 use crate::error::{Result, fail};
 use crate::installation::{builder_in, choose, on_machine};
-use crate::settings::GivenSettings;
 use crate::{
     DataShape, DeployError, Installation, Launch, Part, Place, Product, ProductSpec, Server,
     ServerSpec,
@@ -22,10 +21,9 @@ pub(super) struct FromRecipe {
     recipe: Recipe,
     /// The title, for as long as this process lives: messages of servers that outlive the product have it.
     title: &'static str,
-    spec: ProductSpec,
 }
 
-pub(crate) fn product(recipe: Recipe) -> Arc<dyn Product> {
+pub(crate) fn product(recipe: Recipe) -> Product {
     let title: &'static str = Box::leak(recipe.text.title.clone().into_boxed_str());
     let tried = match &recipe.text.tried {
         Some(with) => format!("tested with {with}"),
@@ -38,7 +36,17 @@ pub(crate) fn product(recipe: Recipe) -> Arc<dyn Product> {
     let server = if title.ends_with("Server") { "" } else { " server" };
     let summary = format!("a private {title}{server}, described by a recipe ({tried}{open})");
     let spec = ProductSpec::new(&recipe.name, title, &summary, recipe.protocol.dialect);
-    Arc::new(FromRecipe { recipe, title, spec })
+    let one = Arc::new(FromRecipe { recipe, title });
+    let [starting, shaping, given, here, asked] = std::array::from_fn(|_| Arc::clone(&one));
+    Product {
+        data_shape: Box::new(move |spec, place| shaping.data_shape(spec, place)),
+        settings_refusal: Box::new(move |settings| {
+            private::spelled(&given.recipe, title, settings).err().map(|error| error.message)
+        }),
+        installations: Box::new(move |keeper| here.in_folders(&here.folders(keeper), keeper)),
+        version_in: Box::new(move |programs, keeper| asked.version_in(programs, keeper)),
+        ..Product::new(spec, move |launch| starting.start(launch))
+    }
 }
 
 impl FromRecipe {
@@ -80,6 +88,69 @@ impl FromRecipe {
             self.title
         ))
     }
+
+    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
+        if !matches!(launch.spec.part, Part::Alone) {
+            return fail(format!(
+                "{} is described by a recipe, and Dyno starts such products alone: without replicas, cluster \
+                 or shards",
+                self.title
+            ));
+        }
+        if let Some(engine) = &launch.spec.engine {
+            return fail(format!(
+                "{} is described by a recipe, which knows no engine `{engine}`; leave `engine` out",
+                self.title
+            ));
+        }
+        let installation = self.find(launch.spec, launch.place.keeper())?;
+        private::start(&self.recipe, self.title, installation, launch)
+    }
+
+    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
+        let installation = self.find(spec, place.keeper())?;
+        let program = installation.programs.join(&self.recipe.text.program);
+        let settings = private::spelled(&self.recipe, self.title, &spec.settings)?;
+        if let Some((name, _)) = settings.iter().find(|(_, value)| value.contains('/')) {
+            return fail(format!(
+                "the setting `{name}` may point outside the data folder, so a copy of the folder could be \
+                 incomplete"
+            ));
+        }
+        Ok(DataShape {
+            product: spec.product.clone(),
+            build: format!("{}, recipe {}", build_of(&program)?, self.recipe.digest),
+            version: installation.version,
+            engine: None,
+            settings,
+        })
+    }
+
+    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
+        let program = programs.join(&self.recipe.text.program);
+        let failed = |why: String| DeployError::new(format!("{}: {why}", program.display()));
+        if !program.is_file() {
+            return Err(failed("there is no such program".to_owned()));
+        }
+        let text = &self.recipe.text;
+        // Some programs write into a folder of their user's, even when they only tell their version.
+        let scratch = if text.environment.is_empty() { None } else { Some(Scratch::make(keeper)?) };
+        let path = scratch.as_ref().map_or_else(|| "/".to_owned(), Scratch::path);
+        let folders = ["folder", "data", "run", "tmp"].map(|name| (name, path.clone()));
+        let folders = BTreeMap::from(folders);
+        let environment = text.environment.iter();
+        let environment =
+            environment.map(|(name, value)| format!("{name}={}", fill(value, &folders)));
+        let mut arguments: Vec<String> = environment.collect();
+        arguments.push(program.display().to_string());
+        arguments.extend(text.version.iter().cloned());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let said = keeper.ask(Path::new("/usr/bin/env"), &arguments)?;
+        if let Some(name) = text.version_has.iter().find(|name| !said.contains(*name)) {
+            return Err(failed(format!("it does not name {name} in its version: {said}")));
+        }
+        version_within(&said).ok_or_else(|| failed(format!("it does not tell its version: {said}")))
+    }
 }
 
 /// A folder for a program that is only asked something; it is removed when this is dropped.
@@ -119,83 +190,6 @@ fn version_within(text: &str) -> Option<String> {
     };
     let word = text.split([' ', '\t', '\n', ',']).find(is_version)?;
     Some(word.trim_start_matches(['v', 'V', '(', '"']).trim_end_matches([')', '"', '.']).to_owned())
-}
-
-impl Product for FromRecipe {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
-    }
-
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        if !matches!(launch.spec.part, Part::Alone) {
-            return fail(format!(
-                "{} is described by a recipe, and Dyno starts such products alone: without replicas, cluster \
-                 or shards",
-                self.title
-            ));
-        }
-        if let Some(engine) = &launch.spec.engine {
-            return fail(format!(
-                "{} is described by a recipe, which knows no engine `{engine}`; leave `engine` out",
-                self.title
-            ));
-        }
-        let installation = self.find(launch.spec, launch.place.keeper())?;
-        private::start(&self.recipe, self.title, installation, launch)
-    }
-
-    fn data_shape(&self, spec: &ServerSpec, place: &Place) -> Result<DataShape> {
-        let installation = self.find(spec, place.keeper())?;
-        let program = installation.programs.join(&self.recipe.text.program);
-        let settings = private::spelled(&self.recipe, self.title, &spec.settings)?;
-        if let Some((name, _)) = settings.iter().find(|(_, value)| value.contains('/')) {
-            return fail(format!(
-                "the setting `{name}` may point outside the data folder, so a copy of the folder could be \
-                 incomplete"
-            ));
-        }
-        Ok(DataShape {
-            product: spec.product.clone(),
-            build: format!("{}, recipe {}", build_of(&program)?, self.recipe.digest),
-            version: installation.version,
-            engine: None,
-            settings,
-        })
-    }
-
-    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
-        private::spelled(&self.recipe, self.title, settings).err().map(|error| error.message)
-    }
-
-    fn installations(&self, keeper: &Keeper) -> Vec<Installation> {
-        self.in_folders(&self.folders(keeper), keeper)
-    }
-
-    fn version_in(&self, programs: &Path, keeper: &Keeper) -> Result<String> {
-        let program = programs.join(&self.recipe.text.program);
-        let failed = |why: String| DeployError::new(format!("{}: {why}", program.display()));
-        if !program.is_file() {
-            return Err(failed("there is no such program".to_owned()));
-        }
-        let text = &self.recipe.text;
-        // Some programs write into a folder of their user's, even when they only tell their version.
-        let scratch = if text.environment.is_empty() { None } else { Some(Scratch::make(keeper)?) };
-        let path = scratch.as_ref().map_or_else(|| "/".to_owned(), Scratch::path);
-        let folders = ["folder", "data", "run", "tmp"].map(|name| (name, path.clone()));
-        let folders = BTreeMap::from(folders);
-        let environment = text.environment.iter();
-        let environment =
-            environment.map(|(name, value)| format!("{name}={}", fill(value, &folders)));
-        let mut arguments: Vec<String> = environment.collect();
-        arguments.push(program.display().to_string());
-        arguments.extend(text.version.iter().cloned());
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let said = keeper.ask(Path::new("/usr/bin/env"), &arguments)?;
-        if let Some(name) = text.version_has.iter().find(|name| !said.contains(*name)) {
-            return Err(failed(format!("it does not name {name} in its version: {said}")));
-        }
-        version_within(&said).ok_or_else(|| failed(format!("it does not tell its version: {said}")))
-    }
 }
 
 #[cfg(test)]

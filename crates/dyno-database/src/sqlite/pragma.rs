@@ -112,7 +112,7 @@ pub(super) fn refusal(settings: &GivenSettings) -> Option<String> {
         Err(error) => return Some(format!("SQLite: {error}")),
     };
     let normal = |name: &str| name.to_ascii_lowercase();
-    let unknown = crate::settings_check::unknown_name(settings, &known, normal, "SQLite");
+    let unknown = crate::settings::unknown_name(settings, &known, normal, "SQLite");
     let journal = || pragmas.iter().find_map(unknown_journal_mode);
     let in_memory = pragmas.iter().filter(|pragma| !ONLY_IN_FILES.contains(&pragma.name.as_str()));
     let in_memory: Vec<Pragma> = in_memory.cloned().collect();

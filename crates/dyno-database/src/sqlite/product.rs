@@ -1,30 +1,22 @@
 //! SQLite as a product.
 
-use std::sync::Arc;
-
-use dyno_workload::{Connection, Dialect};
+use dyno_workload::Dialect;
 
 use super::{pragma, probe, server};
 use crate::data::RuntimeSettings;
 use crate::error::{Context, Result};
 use crate::product::{Family, texts};
-use crate::settings::{GivenSettings, Words};
-use crate::{
-    DataShape, DeployError, DiskUse, Launch, Place, Product, ProductSpec, Server, ServerSpec,
-};
+use crate::settings::Words;
+use crate::{DataShape, DeployError, DiskUse, Product, ProductSpec, ServerSpec};
 
 pub(crate) const FAMILY: Family = Family {
     probes: &["sqlite", "sqlite_pages"],
     readings: &[|| probe::READINGS.to_vec()],
-    ..Family::of(|| vec![Arc::new(Sqlite { spec: sqlite() })])
+    ..Family::of(|| vec![sqlite()])
 };
 
-struct Sqlite {
-    spec: ProductSpec,
-}
-
-fn sqlite() -> ProductSpec {
-    ProductSpec {
+fn sqlite() -> Product {
+    let spec = ProductSpec {
         is_embedded: true,
         disk: Some(DiskUse { kept: 0, grown: 0, running: 4 << 20, log: None, spread: 1.1 }),
         disk_full: texts(["disk is full"]),
@@ -35,28 +27,12 @@ fn sqlite() -> ProductSpec {
             "SQLite, inside Dyno's own process: nothing to install",
             Some(Dialect::Sqlite),
         )
-    }
-}
-
-impl Product for Sqlite {
-    fn spec(&self) -> &ProductSpec {
-        &self.spec
-    }
-
-    fn start(&self, launch: &Launch<'_>) -> Result<Box<dyn Server>> {
-        server::start(launch)
-    }
-
-    fn data_shape(&self, spec: &ServerSpec, _place: &Place) -> Result<DataShape> {
-        data_shape(spec)
-    }
-
-    fn in_memory(&self) -> Option<Box<dyn Connection>> {
-        super::connection_in_memory().ok()
-    }
-
-    fn settings_refusal(&self, settings: &GivenSettings) -> Option<String> {
-        pragma::refusal(settings)
+    };
+    Product {
+        data_shape: Box::new(|spec, _| data_shape(spec)),
+        in_memory: || super::connection_in_memory().ok(),
+        settings_refusal: Box::new(pragma::refusal),
+        ..Product::new(spec, server::start)
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, locked};
 use rustix::process::{Resource, getrlimit};
 
 use super::files::Access;
@@ -53,7 +53,7 @@ impl Keeper {
     ) -> Result<Answer> {
         let owned = arguments.iter().map(|&one| one.to_owned()).collect();
         let question = (image.id(), program.path.to_owned(), owned);
-        let said = || self.said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let said = || locked(&self.said);
         if folder.is_none()
             && let Some(answer) = said().get(&question)
         {

@@ -75,7 +75,7 @@ pub(super) fn abandon(keeper: &Keeper, folder: &Path) -> Owner {
     owner.dyno = DEAD_DYNO;
     owner.write().expect("written");
     // The lock died with the Dyno.
-    keeper.owner_files().remove(folder);
+    locked(&keeper.owner_files).remove(folder);
     owner
 }
 

@@ -2,11 +2,10 @@
 //! thread: pauses bound the cost, and a folder with too many files is not measured.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds};

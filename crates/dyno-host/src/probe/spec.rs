@@ -7,10 +7,10 @@ use dyno_units::reading::prelude::*;
 use dyno_units::{Clock, Nanoseconds, Registry};
 
 use super::processes::{ProcessesProbe, ThreadKinds};
-use super::{DataFiles, Probe, ProcessGroup, Readings, ThreadGroups, ThreadListing, USER_READINGS};
 use super::{
-    arc, cgroups, cpu, data, disk, filesystem, frequency, io_limit, load, memory, network,
-    pressure, processes, responsiveness,
+    DataFiles, Probe, ProcessGroup, Readings, ThreadGroups, ThreadListing, USER_READINGS, arc,
+    cgroups, cpu, data, disk, filesystem, frequency, io_limit, load, memory, network, pressure,
+    processes, responsiveness,
 };
 use crate::storage::{Disk, Mount, nearest_existing};
 

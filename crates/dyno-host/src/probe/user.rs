@@ -7,10 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dyno_units::reading::prelude::*;
-use dyno_units::{Clock, Nanoseconds, redact_secrets};
+use dyno_units::{Clock, Nanoseconds, locked, redact_secrets};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
@@ -83,7 +83,7 @@ struct State {
 impl ProbeCommand {
     /// With its group; and starts no more.
     pub fn end(&self) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.0);
         state.is_over = true;
         if let Some(group) = state.group {
             // Not collected yet, so the group is its own; it may have ended.
@@ -92,7 +92,7 @@ impl ProbeCommand {
     }
 
     fn start(&self, command: &mut Command) -> io::Result<Child> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.0);
         if state.is_over {
             return Err(io::Error::other("the observation has ended"));
         }
@@ -102,7 +102,7 @@ impl ProbeCommand {
     }
 
     fn collect(&self, child: &mut Child) -> io::Result<ExitStatus> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.0);
         if let Some(group) = state.group.take() {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -15,10 +15,10 @@ mod zfs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use dyno_units::Clock;
 pub use dyno_units::{Backing, Dips, IoLimit, VolumeSpec};
+use dyno_units::{Clock, locked};
 
 pub use check::volume_problems;
 use dismantle::Notes;
@@ -166,7 +166,7 @@ impl Volume {
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.notes)
     }
 
     fn tools(&self) -> Tools<'_> {
@@ -223,7 +223,7 @@ impl Volume {
     }
 
     fn daemon(&self) -> MutexGuard<'_, Option<Child>> {
-        self.daemon.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.daemon)
     }
 
     fn device(&self, filesystem: &Filesystem) -> Result<Option<BlockDevice>> {

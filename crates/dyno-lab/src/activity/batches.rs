@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use dyno_host::{Probe, Readings};
 use dyno_units::Direction::{Higher, Lower};
 use dyno_units::reading::prelude::*;
-use dyno_units::{Clock, Metric, Nanoseconds, metric};
+use dyno_units::{Clock, Metric, Nanoseconds, locked, metric};
 use dyno_workload::{Connection, Connector};
 
 use super::POLL;
 use super::job::{JobActivity, figures};
 use super::sessions::Sessions;
-use super::sql::{lock, shown};
+use super::sql::shown;
 
 #[rustfmt::skip]
 const READINGS: &[Reading] = &[
@@ -69,7 +69,7 @@ pub(crate) fn batches(
                     Ok(rows) => {
                         handled.fetch_add(rows, Ordering::Relaxed);
                         let took = clock.now().saturating_sub(began);
-                        lock(&ended).push((took.as_secs_f64(), rows));
+                        locked(&ended).push((took.as_secs_f64(), rows));
                     }
                     Err(why) => {
                         work.fail(why);
@@ -83,7 +83,7 @@ pub(crate) fn batches(
             }
         })?;
         let is_done = worked.failure.is_none() && n_done.load(Ordering::Relaxed) == n;
-        let ended = std::mem::take(&mut *lock(&ended));
+        let ended = std::mem::take(&mut *locked(&ended));
         let rows: u64 = ended.iter().map(|(_, rows)| rows).sum();
         let took = worked.took.as_secs_f64();
         let slowest = ended.iter().map(|(took, _)| *took).reduce(f64::max);

@@ -2,14 +2,12 @@
 
 use dyno_database::Server;
 use dyno_load::{
-    AbortFlag, EndedBy, GONE_LIMIT, GeneratorUse, Interval, LoadError, Phase, StepEvent, StepSpec,
-    StepTotals,
+    AbortFlag, EndedBy, GONE_LIMIT, Interval, LoadError, Phase, StepEvent, StepSpec, StepTotals,
 };
 use dyno_model::{Load, Name};
 use dyno_record::{
-    EncodedCounts, EncodedHistogram, Entry, EventKind, GeneratorSummary, HostSummary,
-    IntervalColumns, IntervalRecord, KindInterval, KindSummary, StepSummary, WriteError,
-    new_histogram,
+    EncodedCounts, EncodedHistogram, Entry, EventKind, HostSummary, IntervalColumns,
+    IntervalRecord, KindInterval, KindSummary, StepSummary, WriteError, new_histogram,
 };
 use dyno_units::Nanoseconds;
 use dyno_units::reading::known;
@@ -24,7 +22,7 @@ use crate::events::kinds_event;
 use crate::hosts::{Agents, Generated, LoadRequest};
 use crate::lab::{Lab, RunOrder};
 use crate::observe::{Span, Watched, six_digits};
-use crate::totals::{DoneThere, outcomes, totals};
+use crate::totals::{DoneThere, generator, outcomes, totals};
 
 const BIN: Nanoseconds = Nanoseconds::from_millis(100);
 
@@ -339,17 +337,6 @@ fn kinds(names: &[Name], measured: &Interval, mut commits: Vec<EncodedCounts>) -
         service: EncodedHistogram::encode(&kind.service),
     });
     kinds.collect()
-}
-
-fn generator(used: &GeneratorUse) -> GeneratorSummary {
-    GeneratorSummary {
-        workers: used.workers as u32,
-        cpu_user_s: used.cpu_user.as_secs_f64(),
-        cpu_system_s: used.cpu_system.as_secs_f64(),
-        run_queue_s: used.run_queue.map(Nanoseconds::as_secs_f64),
-        busiest_worker: used.busiest_worker,
-        ..GeneratorSummary::default()
-    }
 }
 
 /// Committed transactions per second of a step.

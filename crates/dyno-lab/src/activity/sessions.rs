@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, locked};
 use dyno_workload::{Connection, Connector};
 
 use super::job::{Figures, JobEnd};
@@ -32,7 +32,7 @@ impl Work {
     /// Stops all. What fails because the job was stopped is no news.
     pub(super) fn fail(&self, why: String) {
         if !self.is_stopped.swap(true, Ordering::Relaxed) {
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            *locked(&self.failure) = Some(why);
         }
     }
 }

@@ -2,10 +2,10 @@
 //! statement has no time limit; if it must stop early, another connection cancels it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dyno_units::Direction::Lower;
-use dyno_units::{Clock, Metric, Unit, clean_text, metric, redact_secrets};
+use dyno_units::{Clock, Metric, Unit, clean_text, locked, metric, redact_secrets};
 use dyno_workload::Connector;
 
 use super::job::{JobActivity, figures};
@@ -18,10 +18,6 @@ const METRICS: [Metric; 2] = [
     metric("job.time", Unit::Seconds, Lower, "job time", "from the first statement of the job to the end of the last one").main(),
     metric("job.slowest", Unit::Seconds, Lower, "slowest statement", "duration of the longest statement of the job").secondary(),
 ];
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A statement as a message shows it: one line, without secrets, cut.
 pub(crate) fn shown(statement: &str) -> String {
@@ -60,10 +56,10 @@ pub(crate) fn sql(
                     break;
                 }
                 let took = clock.now().saturating_sub(began);
-                lock(&ended).push((idx, took.as_secs_f64()));
+                locked(&ended).push((idx, took.as_secs_f64()));
             }
         })?;
-        let mut times = std::mem::take(&mut *lock(&ended));
+        let mut times = std::mem::take(&mut *locked(&ended));
         times.sort_unstable_by_key(|(idx, _)| *idx);
         let is_done = times.len() == statements.len();
         let slowest = times.iter().map(|(_, took)| *took).reduce(f64::max);

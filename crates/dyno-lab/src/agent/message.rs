@@ -229,7 +229,7 @@ pub(crate) enum Answer {
     Hello(Hello),
     Pong { id: u64, received: Nanoseconds, sent: Nanoseconds, unix_ms: u64 },
     Connected { load: u64, clients: usize },
-    Interval { load: u64, part: IntervalPart },
+    Interval { load: u64, idx: u64, part: IntervalPart },
     Ended(Box<LoadEnd>),
     Done { task: u64, done: ServerDone },
     Undone { task: u64, message: String, log: Vec<String> },

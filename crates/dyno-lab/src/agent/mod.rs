@@ -21,6 +21,6 @@ pub use server::{Hosting, MakeKeeper};
 pub use trial::{FromTrial, RunTrial, run_trial, unrecorded};
 
 /// Version of the messages; it must be the same on both sides.
-pub(crate) const PROTOCOL: u32 = 9;
+pub(crate) const PROTOCOL: u32 = 10;
 
 pub(crate) const DYNO: &str = env!("CARGO_PKG_VERSION");

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use dyno_load::{
     StepTotals, run_slice,
 };
 use dyno_model::StepRequest;
-use dyno_units::{Clock, Nanoseconds, Seed};
+use dyno_units::{Clock, Nanoseconds, Seed, locked};
 use dyno_workload::MadeWorkload;
 use dyno_workload::catalog::Catalog;
 
@@ -152,7 +152,7 @@ pub(super) struct Outlet(Arc<Mutex<Box<dyn Write + Send>>>);
 
 impl Outlet {
     pub(super) fn say(&self, answer: &Answer) -> Result<(), String> {
-        let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = locked(&self.0);
         write_frame(&mut **out, answer)
             .map_err(|error| format!("the connection to the controller is lost: {error}"))
     }
@@ -198,7 +198,7 @@ impl Agent {
                 let clock = &self.setup.clock;
                 let (received, unix_ms) = (clock.now(), clock.unix_millis());
                 // What waiting for the outlet takes would count as the way.
-                let mut out = self.out.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut out = locked(&self.out.0);
                 let pong = Answer::Pong { id, received, sent: clock.now(), unix_ms };
                 write_frame(&mut **out, &pong)
                     .map_err(|error| format!("the connection to the controller is lost: {error}"))
@@ -330,11 +330,11 @@ fn share(
         }
         StepEvent::Interval(interval) => {
             cpu[1] = dyno_host::own_cpu();
-            let part = IntervalPart::of(idx, interval);
-            idx += 1;
-            if out.say(&Answer::Interval { load, part }).is_err() {
+            let part = IntervalPart::of(interval);
+            if out.say(&Answer::Interval { load, idx, part }).is_err() {
                 job.abort.raise();
             }
+            idx += 1;
         }
     };
     let totals = (setup.run)(&spec, job, slice, &mut begin, &mut observe);

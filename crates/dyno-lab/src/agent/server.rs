@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use dyno_database::{
@@ -14,7 +14,7 @@ use dyno_database::{
 };
 use dyno_host::{HostSpec, Keeper, Probe, Readings, Sampler, Volume};
 use dyno_load::AbortFlag;
-use dyno_units::{ByteCount, Clock};
+use dyno_units::{ByteCount, Clock, locked};
 
 use super::command::Job;
 use super::message::{
@@ -26,8 +26,7 @@ use super::serve::Outlet;
 use super::transfer::{self, Sending};
 use crate::datasets::Staging;
 use crate::route::start_router;
-use crate::volume;
-use crate::{CommandOrder, Context, VolumeAct};
+use crate::{CommandOrder, Context, VolumeAct, volume};
 
 /// Makes the keeper of an agent's server under the folder, or the default one. What it keeps ends with the agent,
 /// even a killed one. The error is the reason.
@@ -132,7 +131,7 @@ fn sample(asked: &Receiver<u64>, watched: &WatchedNow, clock: &dyn Clock, out: &
     let mut sampler = Sampler::of(&HostSpec::default());
     let mut of_router = Vec::new();
     for id in asked {
-        let new = watched.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let new = locked(watched).take();
         if let Some(new) = new {
             sampler = Sampler::of(&new.machine);
             of_router = new.of_router;
@@ -260,7 +259,7 @@ impl Keeping {
         let settings = spec.settings.into_iter();
         let settings = settings.map(|(name, value)| (name, value.resolve(self.hosting.memory)));
         let listening = listen(&open)?;
-        let clustering = self.hosting.products.get(&spec.product)?.clustering();
+        let clustering = self.hosting.products.get(&spec.product)?.clustering;
         let shares_port = clustering.is_some_and(|one| one.shares_port());
         let part = part::arrive((spec.part, followed), &listening, shares_port)?;
         let (settings, open) = (settings.collect(), Some(listening.clone()));
@@ -426,7 +425,7 @@ impl Keeping {
     }
 
     fn watch(&self, watched: Watched) {
-        *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(watched);
+        *locked(&self.watched) = Some(watched);
     }
 }
 

@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use dyno_host::{PipedProcess, Pipes};
-use dyno_units::{Clock, Nanoseconds, clean_text, redact_secrets};
+use dyno_units::{Clock, Nanoseconds, clean_text, locked, redact_secrets};
 
 use super::clock::{self, RoundTrip};
 use crate::TrialError;
@@ -149,10 +149,6 @@ struct State {
     commands: BTreeMap<u64, CommandEndThere>,
     complaints: VecDeque<String>,
     lost: Option<String>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Channel {

@@ -2,7 +2,7 @@
 //! generates load, so that neither is disturbed by the other's end.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dyno_database::{
@@ -11,7 +11,7 @@ use dyno_database::{
 use dyno_load::AbortFlag;
 use dyno_record::MemberHost;
 use dyno_study::{Database, Design, HostPool};
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, locked};
 
 use super::channel::{Channel, Said};
 use super::hosted::{Hosted, There, Used};
@@ -105,7 +105,7 @@ impl ServerHosts {
     }
 
     pub(crate) fn pid(&self, idx: usize) -> Option<i32> {
-        self.up()[idx].as_ref()?.pid
+        locked(&self.up)[idx].as_ref()?.pid
     }
 
     /// Starts servers on hosts, by index, all at once; each on the data that its agent holds, if any. Fails, with the
@@ -162,7 +162,7 @@ impl ServerHosts {
         };
         let Some(about) = up.router.clone() else { return Err(self.out_of_turn(idx)) };
         let endpoint = self.endpoint(idx, &up, to.protocol);
-        self.up()[idx] = Some(*up);
+        locked(&self.up)[idx] = Some(*up);
         let notes = about.notes.clone();
         let router = Hosted::new(self.there(idx), endpoint, Used::Router(about))?;
         Ok((Box::new(router), notes))
@@ -170,7 +170,7 @@ impl ServerHosts {
 
     /// Where the nodes of a cluster that are up are reached by others, in the order of their numbers.
     pub(super) fn nodes(&self) -> Vec<SocketAddrV4> {
-        let up = self.up();
+        let up = locked(&self.up);
         let all = up.iter().zip(&self.addresses);
         all.filter_map(|(up, ip)| Some(SocketAddrV4::new(*ip, up.as_ref()?.group?))).collect()
     }
@@ -184,7 +184,7 @@ impl ServerHosts {
     /// In order, all at once; agents keep their data. Fails, with the host's name, if one fails.
     pub(crate) fn halt(&self, hosts: &[usize]) -> Result {
         let orders = hosts.iter().map(|idx| (*idx, ServerOrder::Halt)).collect();
-        hosts.iter().for_each(|idx| self.up()[*idx] = None);
+        hosts.iter().for_each(|idx| locked(&self.up)[*idx] = None);
         self.perform_all(orders).map(drop)
     }
 
@@ -212,7 +212,7 @@ impl ServerHosts {
         let (there, name) = (self.there(idx), &self.channel(idx).name);
         let build = up.build.clone();
         let endpoint = self.endpoint(idx, &up, protocol);
-        self.up()[idx] = Some(up);
+        locked(&self.up)[idx] = Some(up);
         // It is Dyno's own, and removed as a whole.
         let options = AttachOptions {
             allow_existing_tables: true,
@@ -242,7 +242,7 @@ impl ServerHosts {
 
     /// The same, with the host and the number of each order, which answers that come later have as well.
     pub(super) fn numbered(&self, orders: Orders) -> Result<(Vec<(usize, u64)>, Vec<ServerDone>)> {
-        let mut n_tasks = self.n_tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut n_tasks = locked(&self.n_tasks);
         let limit = orders.first().map(|(_, order)| order.limit()).unwrap_or_default();
         let say = |(idx, order): (usize, ServerOrder)| {
             *n_tasks += 1;
@@ -252,10 +252,6 @@ impl ServerHosts {
         let tasks: Vec<(usize, u64)> = orders.into_iter().map(say).collect();
         let done = self.wait(&tasks, limit)?;
         Ok((tasks, done))
-    }
-
-    fn up(&self) -> MutexGuard<'_, Vec<Option<ServerUp>>> {
-        self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the orders are followed; what came of each, in their order.

@@ -20,7 +20,7 @@ use super::clock::{self, RoundTrip};
 use super::{Agents, POLL};
 use crate::agent::message::{Answer, LoadEnd, LoadOrder, Order, Step, Work};
 use crate::observe::six_digits;
-use crate::totals::{DoneThere, outcomes, totals_of_part};
+use crate::totals::{DoneThere, generator, outcomes, totals};
 
 /// Round trips by which a clock is measured, before and after a load.
 const ROUND_TRIPS: usize = 8;
@@ -320,9 +320,9 @@ impl Course<'_> {
             }
             let until = merge.announce(self.generators.clock.now(), observe);
             match self.next(until)? {
-                Some((idx, Answer::Interval { part, .. })) => {
-                    let added = shares[idx].add(idx, &part, &mut merge, observe);
-                    added.map_err(|error| self.invalid(idx, &error))?;
+                Some((of, Answer::Interval { idx, part, .. })) => {
+                    let added = shares[of].add(of, (idx, &part), &mut merge, observe);
+                    added.map_err(|error| self.invalid(of, &error))?;
                 }
                 Some((idx, Answer::Ended(end))) => {
                     let ended = shares[idx].end(*end, &mut merge);
@@ -417,13 +417,13 @@ fn load_of(answer: &Answer) -> Option<u64> {
 impl Share {
     fn add(
         &mut self,
-        idx: usize,
-        part: &IntervalPart,
+        of: usize,
+        (idx, part): (u64, &IntervalPart),
         merge: &mut StepMerge,
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<(), LoadError> {
-        merge.add(idx, part, observe)?;
-        self.did.add(&totals_of_part(part));
+        merge.add(of, (idx, part), observe)?;
+        self.did.add(&totals(part));
         self.committed.push(part.committed());
         self.lag_p99_us.push(six_digits(part.lag.quantile(0.99).as_micros_f64()));
         Ok(())
@@ -448,7 +448,7 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
     };
     let kinds = names.iter().zip(&end.measured.kinds).map(|(name, kind)| KindSummary {
         name: name.clone().into_owned(),
-        outcomes: outcomes(kind.outcomes),
+        outcomes: outcomes(kind.outcomes.0),
         response: encoded(&kind.response),
         service: encoded(&kind.service),
         commits_100ms: None,
@@ -463,15 +463,10 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
         lag_p99_us: share.lag_p99_us,
         network,
         generator: GeneratorSummary {
-            workers: end.workers as u32,
-            cpu_user_s: end.cpu_user.as_secs_f64(),
-            cpu_system_s: end.cpu_system.as_secs_f64(),
             process_cpu_user_s: process_cpu.map(|(user, _)| user),
             process_cpu_system_s: process_cpu.map(|(_, system)| system),
-            run_queue_s: end.run_queue.map(Nanoseconds::as_secs_f64),
-            busiest_worker: end.busiest_worker,
             rss_bytes,
-            ..GeneratorSummary::default()
+            ..generator(&end.generator)
         },
         ..HostSummary::default()
     }
@@ -523,8 +518,8 @@ pub(crate) mod fuzz {
             (Share::default(), StepMerge::new(&spec, Nanoseconds::ZERO, 1, 1));
         for answer in answers {
             match answer {
-                Answer::Interval { part, .. } => {
-                    let _ = share.add(0, &part, &mut merge, &mut |_| {});
+                Answer::Interval { idx, part, .. } => {
+                    let _ = share.add(0, (idx, &part), &mut merge, &mut |_| {});
                 }
                 Answer::Ended(end) => {
                     let _ = share.end(*end, &mut merge);

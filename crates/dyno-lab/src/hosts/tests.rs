@@ -354,7 +354,7 @@ fn an_agent_that_is_lost_or_wrong_ends_the_load_with_its_name() {
     let failed = |load, message: &str| Answer::Failed { load, message: message.to_owned() };
     check(vec![failed(1, "client 1 of 6: refused")], "client 1 of 6: refused");
     check(vec![failed(7, "of another load")], "closed the connection");
-    check(vec![Answer::Interval { load: 1, part: Default::default() }], "out of turn");
+    check(vec![Answer::Interval { load: 1, idx: 0, part: Default::default() }], "out of turn");
     check(vec![Answer::Connected { load: 1, clients: 6 }], "");
 }
 

@@ -53,9 +53,7 @@ impl Trial<'_, '_> {
         self.results.summary.audit.extend(rows);
         self.event(kind)
     }
-}
 
-impl Trial<'_, '_> {
     /// Audit of a promoted replica. Missing confirmed transactions are a finding if commits do not wait for
     /// replicas, and fail a demand if they do.
     fn audit_promoted(&mut self, found: Vec<Found>, member: &str, began: Nanoseconds) -> Result {

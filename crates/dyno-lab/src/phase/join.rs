@@ -64,7 +64,7 @@ impl Trial<'_, '_> {
             // What copies data between nodes on one machine does not reach another one.
             Part::Node(_) => {
                 self.deployment.hosts.is_some()
-                    || product.clustering().is_some_and(|one| one.starts_on_copies())
+                    || product.clustering.is_some_and(|one| one.starts_on_copies())
             }
             _ => false,
         })

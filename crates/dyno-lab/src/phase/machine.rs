@@ -9,8 +9,7 @@ use dyno_study::{DataOrigin, Variant};
 use dyno_units::Nanoseconds;
 
 use crate::deployment::Member;
-use crate::volume;
-use crate::{Deployment, Lab, MadeVolume, Result, Source, Trial, VolumeAct};
+use crate::{Deployment, Lab, MadeVolume, Result, Source, Trial, VolumeAct, volume};
 
 pub(super) fn provision(trial: &mut Trial<'_, '_>) -> Result {
     let (lab, variant) = (trial.lab, trial.variant);

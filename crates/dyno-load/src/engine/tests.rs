@@ -345,8 +345,8 @@ fn generators_with_slices_run_a_step_as_one() {
             let (mut idx, mut began) = (0, Nanoseconds::ZERO);
             let mut observe = |event: StepEvent<'_>| {
                 if let StepEvent::Interval(interval) = event {
-                    let part = crate::IntervalPart::of(idx, interval);
-                    merge.add(index, &part, &mut |_| {}).expect("it comes in its turn");
+                    let part = crate::IntervalPart::of(interval);
+                    merge.add(index, (idx, &part), &mut |_| {}).expect("it comes in its turn");
                     idx += 1;
                 }
             };

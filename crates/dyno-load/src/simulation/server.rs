@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use dyno_units::{Clock, ManualClock, Nanoseconds, RandomStream, Seed};
+use dyno_units::{Clock, ManualClock, Nanoseconds, RandomStream, Seed, locked};
 use dyno_workload::{ConnectError, Connection, Dialect, ErrorClass, StatementError};
 
 use super::store::{SimulatedConnection, Store, WriteLock, refused};
@@ -176,7 +176,7 @@ impl Queue {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
     pub(super) fn now(&self) -> Nanoseconds {

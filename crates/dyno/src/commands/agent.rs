@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use dyno_host::Keeper;
 use dyno_lab::agent::{AgentSetup, FromTrial, Hosting, TrialOrder, serve};
 use dyno_load::AbortFlag;
-use dyno_units::{ByteCount, Clock, Nanoseconds};
+use dyno_units::{ByteCount, Clock, Nanoseconds, locked};
 
 use crate::clock::SystemClock;
 use crate::{End, lab};
@@ -84,7 +84,7 @@ fn guarded_keeper(clock: &Arc<dyn Clock>) -> dyno_lab::agent::MakeKeeper {
             let root = lab::data_root(folder)?;
             let keeper = lab::keeper(&root)?.with_builds(lab::builds()?);
             keeper.end_leftovers(clock.as_ref());
-            let mut guards = guards.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut guards = locked(&guards);
             if !guards.contains_key(keeper.root()) {
                 guards.insert(keeper.root().to_owned(), start_guard(keeper.root())?);
             }

@@ -143,7 +143,7 @@ pub(crate) fn connect(name: &str, arguments: &[String]) -> anyhow::Result<End> {
         *port = other;
     }
     let client = match products.find(&member.product) {
-        Some(product) => product.client(&endpoint, &member.version),
+        Some(product) => (product.client)(&endpoint, &member.version),
         None => products.router(&member.product)?.client(&endpoint),
     };
     let client = client.with_context(|| format!("{} has no client", member.product))?;

@@ -8,9 +8,8 @@ use dyno_study::plan::{PlannedTrial, TableContext, VariantSize, canonical_text, 
 use dyno_study::{BlockOrder, Design, Plan, Product, Study, Variant};
 use dyno_units::{ByteCount, Nanoseconds, Seed};
 
-use crate::commands::disk;
 use crate::commands::power::{self, Past};
-use crate::commands::{StudyFile, read_study};
+use crate::commands::{StudyFile, disk, read_study};
 use crate::{End, terminal};
 
 /// A cautious guess for a private server.

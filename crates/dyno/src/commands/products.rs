@@ -70,8 +70,8 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
     let mut rows = vec![["PRODUCT", "VERSION", "FROM", "BUILDER", "PROGRAMS"].map(str::to_owned)];
     // Includes products that cannot be fetched.
     for product in products.names().into_iter().filter_map(|name| products.find(name)) {
-        let installed = product.installations(&keeper);
-        rows.extend(installed.iter().map(|one| cells(&product.spec().name, one)));
+        let installed = (product.installations)(&keeper);
+        rows.extend(installed.iter().map(|one| cells(&product.spec.name, one)));
     }
     let mut parts = vec![match rows.len() {
         1 => "no database server programs were found on this machine\n".to_owned(),
@@ -85,9 +85,9 @@ fn list(store: &BuildStore) -> anyhow::Result<End> {
     Ok(End::Good)
 }
 
-fn all(products: &Products) -> impl Iterator<Item = &dyn Product> {
+fn all(products: &Products) -> impl Iterator<Item = &Product> {
     let found = products.names().into_iter().filter_map(|name| products.find(name));
-    found.filter(|product| !product.spec().offers.is_empty())
+    found.filter(|product| !product.spec.offers.is_empty())
 }
 
 fn cells(product: &str, one: &Installation) -> [String; 5] {
@@ -104,8 +104,8 @@ fn by_recipe(products: &Products, keeper: &Keeper) -> String {
     let mut rows = vec![["BY RECIPE", "HERE", "WHAT"].map(str::to_owned)];
     let known = products.names().into_iter().filter(|name| crate::recipes::is_shipped(name));
     for product in known.filter_map(|name| products.find(name)) {
-        let here = if product.installations(keeper).is_empty() { "no" } else { "yes" };
-        let spec = product.spec();
+        let here = if (product.installations)(keeper).is_empty() { "no" } else { "yes" };
+        let spec = &product.spec;
         rows.push([spec.name.clone(), here.to_owned(), spec.summary.clone()]);
     }
     if rows.len() == 1 { String::new() } else { table(&rows, &[]) }
@@ -133,7 +133,7 @@ fn images(products: &Products, found: &[LocalImage]) -> String {
     let mut rows = vec![["IMAGE", "PRODUCT", "SIZE", "ID"].map(str::to_owned)];
     for image in found {
         let holds = |name: &&str| {
-            products.find(name).is_some_and(|one| one.spec().image_names.contains(&image.name()))
+            products.find(name).is_some_and(|one| one.spec.image_names.contains(&image.name()))
         };
         if let Some(product) = products.names().into_iter().find(holds) {
             let LocalImage { reference, size, id, .. } = image.clone();
@@ -150,12 +150,12 @@ fn images(products: &Products, found: &[LocalImage]) -> String {
 fn offers(products: &Products, sources: &[SourceInfo]) -> String {
     let mut rows = vec![["CAN BE FETCHED", "FROM", "VERSIONS"].map(str::to_owned)];
     for product in all(products) {
-        for offer in product.spec().offers {
+        for offer in product.spec.offers {
             let source = sources.iter().find(|source| source.name == offer.source);
             let problem = source.and_then(|source| source.problem.clone());
             let problem = problem.map(|why| format!(" (not on this machine: {why})"));
             let what = format!("{}{}", offer.what, problem.unwrap_or_default());
-            rows.push([product.spec().name.clone(), offer.source.to_owned(), what]);
+            rows.push([product.spec.name.clone(), offer.source.to_owned(), what]);
         }
     }
     table(&rows, &[])
@@ -169,9 +169,9 @@ fn fetch(store: &BuildStore, wanted: &[String], from: Option<&str>) -> anyhow::R
     let mut fetched: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for wanted in wanted {
         let (name, version) = named(wanted);
-        let product = products.find(name).filter(|product| !product.spec().offers.is_empty());
+        let product = products.find(name).filter(|product| !product.spec.offers.is_empty());
         let product = product.ok_or_else(|| {
-            let known: Vec<&str> = all(&products).map(|one| one.spec().name.as_str()).collect();
+            let known: Vec<&str> = all(&products).map(|one| one.spec.name.as_str()).collect();
             let known = known.join(", ");
             crate::usage_error(anyhow!(
                 "`{}` cannot be fetched; choose one of {known}",
@@ -222,7 +222,7 @@ pub(crate) fn shown(wanted: &str) -> String {
 }
 
 pub(super) fn fetch_one(
-    product: &dyn Product,
+    product: &Product,
     (version, from): (Option<&str>, Option<&str>),
     store: &BuildStore,
     keeper: &Keeper,
@@ -236,7 +236,7 @@ pub(super) fn fetch_one(
     let build = dyno_database::fetch(product, &request, store, keeper)?;
     terminal::say(&format!(
         "{} {} from {} is in {} ({})",
-        product.spec().title,
+        product.spec.title,
         build.version,
         build.origin.builder,
         build.programs.display(),
@@ -320,7 +320,7 @@ pub(crate) fn provide(lab: &Lab, plan: &Plan, may_fetch: bool) -> anyhow::Result
         let Some(product) = lab.products.find(name) else { continue };
         // A server on a host has its own programs.
         let is_elsewhere = database.programs.is_some() || database.on.is_some();
-        if is_elsewhere || product.spec().offers.is_empty() || !asked.insert(key) {
+        if is_elsewhere || product.spec.offers.is_empty() || !asked.insert(key) {
             continue;
         }
         let wanted = (database.version.as_deref(), database.from.as_deref());

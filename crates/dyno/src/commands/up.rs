@@ -143,7 +143,7 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
     };
     let order = Order {
         name,
-        product: product.spec().name.clone(),
+        product: product.spec.name.clone(),
         version: version.map(str::to_owned),
         root,
         behind_options,
@@ -166,10 +166,10 @@ pub(crate) fn run(options: &UpOptions) -> anyhow::Result<End> {
 /// Whether a product can have these members; also the options of the router.
 fn members(
     products: &Products,
-    product: &dyn Product,
+    product: &Product,
     options: &UpOptions,
 ) -> anyhow::Result<BTreeMap<String, String>> {
-    let title = &product.spec().title;
+    let title = &product.spec.title;
     if options.replicas > 0 {
         dyno_database::replicating(product)?;
     }
@@ -181,7 +181,7 @@ fn members(
     }
     let Some(behind) = &options.behind else { return Ok(BTreeMap::new()) };
     let router = products.router(behind)?.spec();
-    if !router.fronts.contains(&product.spec().name.as_str()) {
+    if !router.fronts.contains(&product.spec.name.as_str()) {
         bail!(
             "{} cannot be placed in front of {title}; it speaks the protocol of {}",
             router.title,
@@ -200,7 +200,7 @@ fn members(
     options.behind_option.iter().map(option).collect()
 }
 
-fn product<'a>(products: &'a Products, wanted: &str) -> anyhow::Result<&'a dyn Product> {
+fn product<'a>(products: &'a Products, wanted: &str) -> anyhow::Result<&'a Product> {
     let name = products::named(wanted).0;
     let Some(product) = products.find(name) else {
         let words: Vec<&str> = products.names();
@@ -213,10 +213,10 @@ fn product<'a>(products: &'a Products, wanted: &str) -> anyhow::Result<&'a dyn P
             startable(products)
         );
     };
-    if !is_startable(product.spec()) {
+    if !is_startable(&product.spec) {
         bail!(
             "{} has no server to start; `up` starts private servers of {}",
-            product.spec().title,
+            product.spec.title,
             startable(products)
         );
     }

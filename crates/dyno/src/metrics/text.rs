@@ -48,28 +48,7 @@ impl Exposed {
         *self.ended.entry(how).or_default() += 1;
         self.load = None;
     }
-}
 
-struct Family {
-    kind: &'static str,
-    unit: &'static str,
-    help: String,
-    /// Suffix of the name, labels, value.
-    samples: Vec<(&'static str, Labels, f64)>,
-}
-
-type Labels = Vec<(&'static str, String)>;
-
-impl fmt::Display for Exposed {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (name, family) in self.families() {
-            family.write(&name, out)?;
-        }
-        out.write_str("# EOF\n")
-    }
-}
-
-impl Exposed {
     fn families(&self) -> BTreeMap<String, Family> {
         let mut all = BTreeMap::new();
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
@@ -138,6 +117,25 @@ impl Exposed {
             });
             family.samples.push(("", labels, *value));
         }
+    }
+}
+
+struct Family {
+    kind: &'static str,
+    unit: &'static str,
+    help: String,
+    /// Suffix of the name, labels, value.
+    samples: Vec<(&'static str, Labels, f64)>,
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+impl fmt::Display for Exposed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, family) in self.families() {
+            family.write(&name, out)?;
+        }
+        out.write_str("# EOF\n")
     }
 }
 

@@ -13,13 +13,13 @@ mod shared;
 use std::collections::VecDeque;
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use dyno_analysis::{Findings, Options, analyse_against};
 use dyno_record::Run;
 use dyno_report::html::SCRIPTS;
-use dyno_units::Clock;
+use dyno_units::{Clock, locked};
 
 use crate::UsageError;
 use crate::clock::SystemClock;
@@ -136,7 +136,7 @@ impl Server {
         of: Vec<Arc<RunEntry>>,
         make: &dyn Fn(&[Arc<RunEntry>]) -> anyhow::Result<String>,
     ) -> anyhow::Result<Arc<str>> {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = locked(&self.reports);
         let folders =
             |of: &[Arc<RunEntry>]| of.iter().map(|run| run.folder.clone()).collect::<Vec<_>>();
         let is_it = |made: &Made| made.what == what && folders(&made.of) == folders(&of);

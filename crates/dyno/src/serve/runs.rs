@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use dyno_record::{
     Event, EventKind, Manifest, TrialPlan, is_being_written, read_bounded, read_manifest,
     trial_folders,
 };
+use dyno_units::locked;
 
 /// In bytes.
 const EVENTS_MOST: u64 = 64 << 20;
@@ -127,7 +128,7 @@ impl Runs {
         let mut found = RunList::default();
         self.search(&self.root, DEPTH, &mut found);
         let there: HashSet<&Path> = found.runs.iter().map(|run| run.folder.as_path()).collect();
-        self.known().retain(|folder, _| there.contains(folder.as_path()));
+        locked(&self.known).retain(|folder, _| there.contains(folder.as_path()));
         found.runs.sort_by(|a, b| began(b).cmp(&began(a)).then(a.name.cmp(&b.name)));
         found
     }
@@ -139,18 +140,18 @@ impl Runs {
 
     /// Only this folder itself.
     pub(crate) fn only(&self, folder: &Path) -> Option<Arc<RunEntry>> {
-        let known = self.known().get(folder).cloned();
+        let known = locked(&self.known).get(folder).cloned();
         if let Some(known) = known.filter(|known| known.is_current(folder)) {
             return Some(known.entry);
         }
         if !is_run(folder) {
-            self.known().remove(folder);
+            locked(&self.known).remove(folder);
             return None;
         }
         #[cfg(test)]
         self.n_read.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let read = Known::read(&self.root, folder);
-        let mut all = self.known();
+        let mut all = locked(&self.known);
         // Another thread has read the same: a report made from that entry is as good.
         if let Some(other) = all.get(folder).filter(|other| other.is_like(&read)) {
             return Some(Arc::clone(&other.entry));
@@ -158,10 +159,6 @@ impl Runs {
         let entry = Arc::clone(&read.entry);
         all.insert(folder.to_owned(), read);
         Some(entry)
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn search(&self, folder: &Path, depth: usize, found: &mut RunList) {
@@ -475,12 +472,12 @@ mod tests {
         check("a Dyno takes the lock", &take, &|run| run.is_running);
         check("it ends", &|| drop(lock.take()), &|run| !run.is_running);
         std::fs::remove_dir_all(&run).unwrap();
-        assert!(runs.find("run").is_none() && runs.known().is_empty());
+        assert!(runs.find("run").is_none() && locked(&runs.known).is_empty());
         // A removed run leaves the cache as well.
         make(&run, "third");
         assert_eq!(runs.all().runs.len(), 1);
         std::fs::remove_dir_all(&run).unwrap();
-        assert!(runs.all().runs.is_empty() && runs.known().is_empty());
+        assert!(runs.all().runs.is_empty() && locked(&runs.known).is_empty());
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Work that several threads may request at the same time.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use dyno_units::locked;
 
 /// One waiting thread works; the others take its result if it was begun after they asked.
 #[derive(Default)]
@@ -18,7 +20,7 @@ impl<T: Clone> Shared<T> {
 
     /// For a thread that [asked](Shared::ask) at that time.
     pub(super) fn get(&self, asked: u64, work: impl FnOnce() -> T) -> T {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.last);
         if let Some((_, done)) = last.as_ref().filter(|(number, _)| *number > asked) {
             return done.clone();
         }

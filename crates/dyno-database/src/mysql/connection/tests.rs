@@ -6,8 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use tempfile::TempDir;
 
 use super::*;
-use crate::Address;
-use crate::TlsMode;
+use crate::{Address, TlsMode};
 
 const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
 

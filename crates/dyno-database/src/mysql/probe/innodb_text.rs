@@ -7,54 +7,23 @@
 use super::pattern::{leading_number, named, numbers};
 use crate::probe::Values;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Section {
-    None,
-    Background,
-    Semaphores,
-    Transactions,
-    Files,
-    Buffer,
-    Log,
-    Pool,
-    Rows,
-}
-
-impl Section {
-    /// The section that a line between two rules of dashes begins; none if it is no heading.
-    fn of(heading: &str) -> Option<Section> {
-        Some(match heading.trim() {
-            "BACKGROUND THREAD" => Section::Background,
-            "SEMAPHORES" => Section::Semaphores,
-            "TRANSACTIONS" => Section::Transactions,
-            "FILE I/O" => Section::Files,
-            "INSERT BUFFER AND ADAPTIVE HASH INDEX" | "INSERT BUFFER" => Section::Buffer,
-            "LOG" => Section::Log,
-            "BUFFER POOL AND MEMORY" => Section::Pool,
-            "ROW OPERATIONS" => Section::Rows,
-            // Only the pools' total counts; deadlocks and foreign keys contain users' statements.
-            "INDIVIDUAL BUFFER POOL INFO"
-            | "LATEST DETECTED DEADLOCK"
-            | "LATEST FOREIGN KEY ERROR"
-            | "END OF INNODB MONITOR OUTPUT" => Section::None,
-            _ => return None,
-        })
-    }
-
-    fn lines(self) -> &'static [&'static str] {
-        match self {
-            Section::None => &[],
-            Section::Background => BACKGROUND,
-            Section::Semaphores => SEMAPHORES,
-            Section::Transactions => TRANSACTIONS,
-            Section::Files => FILES,
-            Section::Buffer => BUFFER,
-            Section::Log => LOG,
-            Section::Pool => POOL,
-            Section::Rows => ROWS,
-        }
-    }
-}
+/// Patterns of the lines of each section, by the heading between two rules of dashes. Those without patterns count
+/// nothing: only the pools' total counts; deadlocks and foreign keys contain users' statements.
+const SECTIONS: [(&str, &[&str]); 13] = [
+    ("BACKGROUND THREAD", BACKGROUND),
+    ("SEMAPHORES", SEMAPHORES),
+    ("TRANSACTIONS", TRANSACTIONS),
+    ("FILE I/O", FILES),
+    ("INSERT BUFFER AND ADAPTIVE HASH INDEX", BUFFER),
+    ("INSERT BUFFER", BUFFER),
+    ("LOG", LOG),
+    ("BUFFER POOL AND MEMORY", POOL),
+    ("ROW OPERATIONS", ROWS),
+    ("INDIVIDUAL BUFFER POOL INFO", &[]),
+    ("LATEST DETECTED DEADLOCK", &[]),
+    ("LATEST FOREIGN KEY ERROR", &[]),
+    ("END OF INNODB MONITOR OUTPUT", &[]),
+];
 
 /// Section, pattern, names of numbers: `+` sums over all such lines, empty ones are skipped.
 const BACKGROUND: &[&str] =
@@ -140,13 +109,14 @@ const LSNS: &[(&str, &str)] = &[
 /// Parses the text. What is missing or not understood has no value.
 pub fn parse_innodb_status(text: &str) -> Values {
     let mut parser = Parser::default();
-    let mut section = Section::None;
+    let mut section: (&str, &[&str]) = ("", &[]);
     let mut before = "";
     for line in text.lines() {
         // A heading stands between rules of dashes; statements of users stand in lists.
         let is_ruled = before.starts_with("---") && before.trim_end().bytes().all(|b| b == b'-');
-        match Section::of(line).filter(|_| is_ruled) {
-            Some(found) => section = found,
+        let begun = SECTIONS.iter().find(|(heading, _)| is_ruled && *heading == line.trim());
+        match begun {
+            Some(begun) => section = *begun,
             None => parser.line(section, line),
         }
         before = line;
@@ -168,18 +138,18 @@ struct Parser {
 }
 
 impl Parser {
-    fn line(&mut self, section: Section, line: &str) {
-        match section {
-            Section::None => self.banner(line),
-            Section::Semaphores => self.semaphore(line),
-            Section::Transactions if self.is_in_list => return self.listed(line),
-            Section::Transactions => self.transactions(line),
-            Section::Files => self.pending_aio(line),
-            Section::Buffer => self.merges(line),
-            Section::Log => self.lsn(line),
+    fn line(&mut self, (heading, patterns): (&str, &[&str]), line: &str) {
+        match heading {
+            "SEMAPHORES" => self.semaphore(line),
+            "TRANSACTIONS" if self.is_in_list => return self.listed(line),
+            "TRANSACTIONS" => self.transactions(line),
+            "FILE I/O" => self.pending_aio(line),
+            "INSERT BUFFER" | "INSERT BUFFER AND ADAPTIVE HASH INDEX" => self.merges(line),
+            "LOG" => self.lsn(line),
+            _ if patterns.is_empty() => self.banner(line),
             _ => {}
         }
-        let found = section.lines().iter().find_map(|pattern| named(line, pattern));
+        let found = patterns.iter().find_map(|pattern| named(line, pattern));
         for (name, value) in found.unwrap_or_default() {
             match name.strip_prefix('+') {
                 Some(name) => self.add(name, value),

@@ -38,9 +38,10 @@ pub fn mysql(input: &[u8]) {
         let negotiated = Negotiated { deprecates_eof, caches_metadata };
         let seen = |piece: usize, keeps: bool| {
             let mut reader = ReplyReader::new(negotiated);
-            match keeps {
-                true => reader.begin_text(1),
-                false => reader.begin(1, None),
+            if keeps {
+                reader.begin_text(1)
+            } else {
+                reader.begin(1, None)
             }
             read(&mut reader, input, piece).0
         };

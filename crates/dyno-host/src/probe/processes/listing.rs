@@ -2,9 +2,10 @@
 //! Dyno's probes. A server's probe fills it, the process probe reads the latest; neither waits.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::ThreadGroup;
+use dyno_units::locked;
 
 /// Threads that answer Dyno's probes.
 pub(super) const PROBE: ThreadGroup = ThreadGroup { name: "probe", is_foreground: false };
@@ -37,13 +38,13 @@ struct Listed {
 impl ThreadListing {
     /// Marks a connection as a probe's. With a process per connection, its number is the process's.
     pub fn add_probe(&self, connection: u64) {
-        self.lock().probes.insert(connection);
+        locked(&self.shared).probes.insert(connection);
     }
 
     /// All threads that work for clients, and others with known work; the rest work for no client.
     pub fn set(&self, threads: impl IntoIterator<Item = ListedThread>) {
         let threads = threads.into_iter().map(|thread| (thread.tid, thread)).collect();
-        self.lock().threads = Some(threads);
+        locked(&self.shared).threads = Some(threads);
     }
 
     /// `known` is from elsewhere. `is_new`: it may have begun after the list.
@@ -53,7 +54,7 @@ impl ThreadListing {
         known: Option<ThreadGroup>,
         is_new: bool,
     ) -> Option<ThreadGroup> {
-        let listed = self.lock();
+        let listed = locked(&self.shared);
         let is_probe = |connection: u64| listed.probes.contains(&connection);
         let Some(threads) = &listed.threads else {
             let is_probe = u64::try_from(tid).is_ok_and(is_probe);
@@ -67,10 +68,6 @@ impl ThreadListing {
             // A thread that served a client may wait for the next, and is listed again then.
             None => known.or((!is_new).then_some(BACKGROUND)),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Listed> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,10 +3,10 @@
 //! stopped and deleted, even without Dyno and its guard. A random token in its name and labels proves
 //! that it is Dyno's.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use dyno_study::{HostPool, KubernetesRequest, Lost};
-use dyno_units::Nanoseconds;
+use dyno_units::{Nanoseconds, locked};
 use serde_json::{Map, Value, json};
 
 use super::guard::Guard;
@@ -202,10 +202,6 @@ impl Kubernetes {
         Err(error.of_pool(&pool.name))
     }
 
-    fn places(&self) -> MutexGuard<'_, Vec<Place>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn look(&self, tools: &Tools, say: Say<'_>) -> Result<JobState> {
         let of = format!("--selector={TOKEN}={}", self.token);
         let get = kubectl(&self.request, &["get", "job,pods", &of, "--output=json"]);
@@ -221,7 +217,7 @@ impl Kubernetes {
         let began = tools.clock.now();
         // Where the run may go on with the pods that are left, one that is gone has a minute to come back.
         let grace = LOST_LIMIT.min(self.request.wait);
-        let ran_before = self.places().iter().any(|place| place.pod.is_some());
+        let ran_before = locked(&self.places).iter().any(|place| place.pod.is_some());
         let may_go_on = self.lost == Lost::Continue && ran_before;
         let mut told = String::new();
         loop {
@@ -234,14 +230,14 @@ impl Kubernetes {
                 return Ok(None);
             }
             let (why, is_final) = self.why_not(&job, tools).unzip();
-            let state = in_words(n_running, self.places().len(), why.as_deref());
+            let state = in_words(n_running, locked(&self.places).len(), why.as_deref());
             if state != told {
                 say(format!("Kubernetes: {state}"));
                 told = state;
             }
             let waited = tools.clock.now().saturating_sub(began);
             if may_go_on && n_running > 0 && waited >= grace {
-                let mut places = self.places();
+                let mut places = locked(&self.places);
                 let missing = places.iter_mut().enumerate().filter(|(nth, _)| !job.runs(*nth));
                 missing.for_each(|(_, place)| place.is_given_up = true);
                 return Ok(None);
@@ -251,7 +247,7 @@ impl Kubernetes {
                 let within = format!(" within {}", self.request.wait);
                 return fail(format!(
                     "Kubernetes does not run {}{}: {told}",
-                    counted(self.places().len(), "pod"),
+                    counted(locked(&self.places).len(), "pod"),
                     if is_final { "" } else { &within },
                 ));
             }
@@ -261,7 +257,7 @@ impl Kubernetes {
 
     /// Puts the pods that run into their places; returns how many run, and how many are still waited for.
     fn take_places(&self, job: &JobState, say: Say<'_>) -> (usize, usize) {
-        let mut places = self.places();
+        let mut places = locked(&self.places);
         let (mut n_running, mut n_awaited) = (0, 0);
         for (nth, place) in places.iter_mut().enumerate() {
             let Some(pod) = job.pods.get(&nth).filter(|pod| pod.waits.is_none()) else {
@@ -300,7 +296,7 @@ impl Kubernetes {
     }
 
     fn on_pod(&self, host: usize, words: &[&str]) -> Vec<String> {
-        let places = self.places();
+        let places = locked(&self.places);
         let pod = places[host].pod.as_ref().map_or("", |pod| pod.name.as_str());
         let exec = ["exec", "--stdin", pod, "--container", CONTAINER, "--"];
         kubectl(&self.request, &[&exec[..], words].concat())
@@ -316,7 +312,7 @@ fn in_words(n_running: usize, n: usize, why: Option<&str>) -> String {
 
 impl Way for Kubernetes {
     fn place(&self, host: usize) -> Option<String> {
-        let places = self.places();
+        let places = locked(&self.places);
         let pod = places[host].pod.as_ref()?;
         Some(format!("pod {} on {}", pod.name, pod.node))
     }

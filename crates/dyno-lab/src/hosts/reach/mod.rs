@@ -12,9 +12,10 @@ mod tool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use dyno_study::{HostPool, Reach};
+use dyno_units::locked;
 
 pub(crate) use tool::Tools;
 pub(super) use tool::{LOST_LIMIT, LOST_PAUSE};
@@ -117,10 +118,6 @@ pub(super) struct State {
     /// Hosts that have had an agent in this run.
     pub(super) seen: BTreeSet<usize>,
     pub(super) given_up: BTreeSet<usize>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl HeldHosts {

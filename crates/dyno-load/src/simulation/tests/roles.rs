@@ -1,7 +1,6 @@
 //! Roles side by side, each with its own pacing and quota.
 
-use dyno_model::Load;
-use dyno_model::{Pacing, Role};
+use dyno_model::{Load, Pacing, Role};
 
 use super::*;
 use crate::EndedBy;

@@ -105,7 +105,7 @@ impl NamedJob {
         &self,
         study: &mut Written,
         matches: &ArgMatches,
-        product: Option<&dyn Product>,
+        product: Option<&Product>,
     ) -> anyhow::Result<()> {
         let load = text(matches, "load").map_or(self.work.load(), String::as_str);
         let is_alone = load == "off";

@@ -76,7 +76,7 @@ impl Work {
         &self,
         study: &mut Written,
         matches: &ArgMatches,
-        product: Option<&dyn Product>,
+        product: Option<&Product>,
     ) -> anyhow::Result<()> {
         match self {
             Work::Statements(statements) => {
@@ -116,7 +116,7 @@ fn shell(line: &str) -> Vec<String> {
     ["sh", "-c", line].map(str::to_owned).into()
 }
 
-fn programs(matches: &ArgMatches, product: Option<&dyn Product>) -> anyhow::Result<DumpCommands> {
+fn programs(matches: &ArgMatches, product: Option<&Product>) -> anyhow::Result<DumpCommands> {
     let given = text(matches, "threads").map_or(THREADS, String::as_str);
     let threads: u32 = given.parse().unwrap_or(0);
     ensure!(
@@ -124,11 +124,11 @@ fn programs(matches: &ArgMatches, product: Option<&dyn Product>) -> anyhow::Resu
         "--threads: `{given}` is not a whole number from 1 to {THREADS_MOST}"
     );
     let dump =
-        |product: &dyn Product| product.dump_commands(&DumpOrder { prefix: "sbtest", threads });
+        |product: &Product| (product.dump_commands)(&DumpOrder { prefix: "sbtest", threads });
     product.and_then(dump).ok_or_else(|| refusal(&|product| dump(product).is_some()))
 }
 
-fn refusal(can: &dyn Fn(&dyn Product) -> bool) -> anyhow::Error {
+fn refusal(can: &dyn Fn(&Product) -> bool) -> anyhow::Error {
     let products = dyno_lab::products();
     let names = products.names().into_iter();
     let names: Vec<&str> = names.filter(|name| products.find(name).is_some_and(can)).collect();
@@ -138,7 +138,7 @@ fn refusal(can: &dyn Fn(&dyn Product) -> bool) -> anyhow::Error {
 fn inheritance(
     study: &mut Written,
     matches: &ArgMatches,
-    product: Option<&dyn Product>,
+    product: Option<&Product>,
 ) -> anyhow::Result<()> {
     let given = text(matches, "batch").map_or(BATCH, String::as_str);
     let batch: u64 = given.parse().unwrap_or(0);
@@ -149,7 +149,7 @@ fn inheritance(
         other => bail!("--locked: `{other}` is neither `skip` nor `wait`"),
     };
     let order = MoveOrder { table: "pgbench_accounts", key: "aid", batch, waits };
-    let statements = |product: &dyn Product| product.move_statements(&order);
+    let statements = |product: &Product| (product.move_statements)(&order);
     let moves = product.and_then(statements);
     let moves = moves.ok_or_else(|| refusal(&|product| statements(product).is_some()))?;
     let scale = text(matches, "option:scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);

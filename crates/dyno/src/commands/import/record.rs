@@ -1,6 +1,6 @@
 //! The record of imported runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -93,12 +93,10 @@ pub(super) fn plan(
     let title =
         order.title.map_or_else(|| format!("{} ({tools})", names.join(" and ")), str::to_owned);
     let manifest = Manifest {
-        questions: Vec::new(),
         format: FORMAT,
         dyno: env!("CARGO_PKG_VERSION").to_owned(),
         title: dyno_units::clean_text(&title),
         fingerprint: format!("imported-{}", order.now_unix_ms),
-        seed: 0,
         created_unix_ms: order.now_unix_ms,
         threshold: order.threshold,
         // Their real order is unknown, so blocks cancel nothing.
@@ -106,14 +104,8 @@ pub(super) fn plan(
         steps: loads.iter().map(|load| step_record(*load, variants)).collect(),
         trials: trials.iter().map(planned).collect(),
         variants: variants.iter().enumerate().map(record).collect::<anyhow::Result<_>>()?,
-        stopping: None,
-        voiding: None,
-        requirements: Vec::new(),
         environment: Environment { machine: NOT_RECORDED.to_owned(), ..Environment::default() },
-        design: BTreeMap::new(),
-        conditions: BTreeMap::new(),
-        extensions: Vec::new(),
-        study_source: String::new(),
+        ..Manifest::default()
     };
     Ok(Plan { manifest, trials })
 }
@@ -174,12 +166,8 @@ fn variant_record(
         baseline,
         database: name.to_owned(),
         product: NOT_RECORDED.to_owned(),
-        settings: BTreeMap::new(),
-        asked: BTreeMap::new(),
-        price_per_hour: None,
         workload: dyno_units::clean_text(&first),
-        options: BTreeMap::new(),
-        own_steps: BTreeMap::new(),
+        ..VariantRecord::default()
     })
 }
 
@@ -189,14 +177,10 @@ fn step_record(load: Load, variants: &[(String, Vec<Imported>)]) -> StepRecord {
         name: load_name(load),
         clients: load.0,
         rate: load.1.map(|rate| rate as f64 / 1e3),
-        stepped: None,
         // sysbench and pgbench draw exponential times between arrivals.
         arrivals: if load.1.is_some() { "poisson" } else { "closed" }.to_owned(),
-        warm_up_s: 0.0,
         duration_s: here.map(|one| one.run.seconds).fold(0.0, f64::max),
-        until_steady_s: None,
-        search: None,
-        own: None,
+        ..StepRecord::default()
     }
 }
 

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use dyno_load::AbortFlag;
 use dyno_pgbench::Prng;
+use dyno_units::locked;
 use dyno_workload::pgbench::{Failure, Host, LogEntry, LogOutcome, ScriptTotals};
 
 use super::options::Options;
@@ -55,7 +56,7 @@ impl Terminal {
     pub(super) fn finish(&self, at_ns: u64) -> Result<(), String> {
         let Some(logs) = &self.logs else { return Ok(()) };
         for file in &logs.files {
-            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut file = locked(file);
             file.end_intervals(logs.shift_us + at_ns / 1000, &logs.options);
             let flushed = file.file.flush();
             if let Some(error) = file.failure.take().or(flushed.err()) {
@@ -205,7 +206,7 @@ impl Host for Terminal {
     fn ended(&self, entry: &LogEntry) {
         let Some(logs) = &self.logs else { return };
         let file = &logs.files[entry.client % logs.files.len()];
-        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = locked(file);
         file.take(entry, logs.shift_us + entry.at.0 / 1000, &logs.options);
     }
 
@@ -215,7 +216,7 @@ impl Host for Terminal {
 
     fn aborted(&self, client: usize) {
         if let Some(stop) = &self.stop {
-            let mut by = self.stopped_by.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut by = locked(&self.stopped_by);
             by.get_or_insert(client % self.n_threads);
             stop.raise();
         }

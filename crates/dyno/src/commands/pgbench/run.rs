@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dyno_database::Endpoint;
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, locked};
 use dyno_workload::catalog::WorkloadSpec;
 use dyno_workload::pgbench::{NAME, PgBench, ScriptTotals, Settings, Statistics};
 
@@ -52,7 +52,7 @@ pub(super) fn run(
     if let (Err(error), None) = (&measured, span) {
         return Ok(failed(&format!("{error:#}")));
     }
-    let stopped_by = *host.stopped_by.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let stopped_by = *locked(&host.stopped_by);
     if let Some(thread) = stopped_by {
         failed(&format!("Run was aborted due to an error in thread {thread}"));
         return Ok(End::Inconclusive);

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use dyno_load::AbortFlag;
 use dyno_sysbench::{Host, Level, Module};
-use dyno_units::{Clock, Nanoseconds};
+use dyno_units::{Clock, Nanoseconds, locked};
 use dyno_workload::lua::{Ended, Settings};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -103,14 +103,14 @@ impl Terminal {
 
     /// The modules that scripts have required, with their digests.
     pub(super) fn required(&self) -> Vec<(String, String)> {
-        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let modules = locked(&self.modules);
         modules.iter().map(|(name, digest)| (name.clone(), digest.clone())).collect()
     }
 
     /// Prints what belongs to the tool's output at the usual verbosity.
     pub(super) fn notice(&self, text: &str) {
         if self.verbosity >= 3 {
-            Terminal::end_repetition(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+            Terminal::end_repetition(&mut locked(&self.last));
             terminal::out_part(text);
         }
     }
@@ -131,7 +131,7 @@ impl Terminal {
 
     /// Prints a message with its level, once in a row.
     fn message(&self, text: String) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.last);
         if last.0 == text {
             last.1 += 1;
             return;
@@ -164,7 +164,7 @@ impl Host for Terminal {
 
     fn module(&self, name: &str, path: &str) -> Result<Module, String> {
         let module = scripts::find_module(name, path, self.folder.as_deref())?;
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut modules = locked(&self.modules);
         modules.entry(name.to_owned()).or_insert_with(|| scripts::digest(&module.text));
         Ok(module)
     }

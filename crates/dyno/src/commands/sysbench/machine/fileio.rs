@@ -7,10 +7,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use dyno_sysbench::{Counter, Counters};
-use dyno_units::{Clock, RandomStream};
+use dyno_units::{Clock, RandomStream, locked};
 use dyno_workload::lua::ClientCells;
 use rustix::fs::OFlags;
 
@@ -498,7 +498,7 @@ impl Test for FileIo {
         let mut buffer = Buffer::new(self.settings.block * self.settings.merged);
         Box::new(move |cells| {
             let unit = random.unit();
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut next = locked(&self.next);
             let request = next.draw(self.mode, &self.settings, unit);
             drop(next);
             self.perform(request, &mut buffer, &cells.counters).map(|()| true)

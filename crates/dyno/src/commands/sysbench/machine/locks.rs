@@ -1,10 +1,10 @@
 //! `threads` and `mutex`: what locks and the scheduler cost.
 
 use std::hint::black_box;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
-use dyno_units::RandomStream;
+use dyno_units::{RandomStream, locked};
 
 use super::{Client, Spec, Test};
 
@@ -59,7 +59,7 @@ impl Test for Threads {
             let number = self.performed.fetch_add(1, Relaxed);
             let lock = &self.locks[(number % self.locks.len() as u64) as usize];
             for _ in 0..self.yields {
-                let held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+                let held = locked(lock);
                 std::thread::yield_now();
                 drop(held);
             }
@@ -86,7 +86,7 @@ impl Test for Mutexes {
                 for round in 0..self.loops {
                     black_box(round);
                 }
-                *lock.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                *locked(lock) += 1;
             }
             Ok(true)
         })

@@ -9,10 +9,10 @@ mod memory;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex};
 
 use dyno_load::AbortFlag;
-use dyno_units::{Clock, Nanoseconds, RandomStream, Seed};
+use dyno_units::{Clock, Nanoseconds, RandomStream, Seed, locked};
 use dyno_workload::lua::{ClientCells, Statistics};
 
 use super::commands;
@@ -151,7 +151,7 @@ impl Shared<'_> {
 
     /// Waits until the next event is due; none if the run ends before.
     fn arrival(&self, arrivals: &Mutex<Arrivals>) -> Option<Nanoseconds> {
-        let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arrivals = locked(arrivals);
         let (due, mean) = (arrivals.next, arrivals.mean_ns);
         let gap = arrivals.random.exponential(mean) as u64;
         arrivals.next = Nanoseconds(due.0.saturating_add(gap));
@@ -235,7 +235,7 @@ fn run(
         let end = if time == 0 { u64::MAX } else { began.0 + (warm_up + time) * 1_000_000_000 };
         shared.deadline.store(end, Relaxed);
         if let Some(arrivals) = &shared.arrivals {
-            arrivals.lock().unwrap_or_else(PoisonError::into_inner).next = began;
+            locked(arrivals).next = began;
         }
         host.notice("Threads started!\n\n");
         barrier.wait();
