@@ -13,9 +13,9 @@
 
 use std::collections::BTreeSet;
 
-use dyno_workload::{Connection, StatementError, TextRows};
+use dyno_workload::{Connection, StatementError};
 
-use crate::dialects::sql_of;
+use crate::dialects::{ask, sql_of};
 use crate::error::Telling;
 use crate::sql::{CatalogSql, first_cell};
 
@@ -107,6 +107,47 @@ pub fn replace_tables(
     Ok(())
 }
 
+/// Drops the routines that these statements make, if an earlier run of Dyno left them: they are this user's, and bear the
+/// mark of one that Dyno makes. Others of these names are refused.
+pub fn replace_routines<'s>(
+    connection: &mut dyn Connection,
+    statements: impl Iterator<Item = &'s String>,
+) -> Result<(), CatalogError> {
+    let names: Vec<String> = statements.filter_map(|sql| routine_of(sql)).collect();
+    let sql = catalog_sql(connection);
+    let (Some(routines), false) = (sql.routines, names.is_empty()) else { return Ok(()) };
+    names.iter().try_for_each(|name| check_name(name))?;
+    let schema = match sql.schema {
+        Some(ask) => first_cell(connection.query(ask)?),
+        None => None,
+    };
+    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    let found = ask(connection, &routines(&schema.unwrap_or_default(), &names.join(", ")))?;
+    let found: Vec<Vec<String>> = (found.into_iter())
+        .map(|row| row.into_iter().map(Option::unwrap_or_default).collect())
+        .collect();
+    for row in &found {
+        let [what, maker, is_ours] = &row[..] else { continue };
+        if is_ours != "1" {
+            return Err(CatalogError::Foreign(connection.shown(&format!(
+                "the database contains {what} of the user `{maker}`, which Dyno did not create in this form and \
+                 will not replace; find out what it is and drop it, or give Dyno its own database"
+            ))));
+        }
+    }
+    found.iter().filter_map(|row| row.first()).try_for_each(|what| {
+        connection.query(&format!("DROP {what}"))?;
+        Ok(())
+    })
+}
+
+/// The name of the routine that a statement of Dyno's makes.
+fn routine_of(sql: &str) -> Option<String> {
+    let rest =
+        ["CREATE PROCEDURE ", "CREATE FUNCTION "].iter().find_map(|verb| sql.strip_prefix(verb))?;
+    rest.split_once('(').map(|(name, _)| name.to_owned())
+}
+
 /// Drops noted tables and the notes. The last created goes first, as it may refer to earlier ones.
 /// Never cascades: a table that other objects depend on stays, as does anything with a noted name
 /// that is not an ordinary table of Dyno's user.
@@ -161,15 +202,22 @@ struct Catalog {
     // The schema that unqualified names mean, quoted, with its dot; empty if there are no schemas.
     schema: String,
     relations: Vec<Relation>,
-    // The keys of the names of all, and of those that are Dyno's user's own tables.
+    // The keys of the names of all, and of those that are not Dyno's user's own tables.
     names: BTreeSet<String>,
-    ours: BTreeSet<String>,
+    not_ours: BTreeSet<String>,
     // Tables noted as Dyno's, the first made first.
     noted: Vec<String>,
     has_notes: bool,
 }
 
 impl Catalog {
+    fn of(sql: &'static CatalogSql, schema: String, relations: Vec<Relation>) -> Catalog {
+        let names = keys(relations.iter().map(|one| &one.name));
+        let not_ours = relations.iter().filter(|one| !one.is_ours);
+        let not_ours = keys(not_ours.map(|one| &one.name));
+        Catalog { sql, schema, relations, names, not_ours, noted: Vec::new(), has_notes: false }
+    }
+
     /// Reads the catalog without executing anything in it.
     fn look(connection: &mut dyn Connection) -> Result<Catalog, CatalogError> {
         let sql = catalog_sql(connection);
@@ -193,11 +241,7 @@ impl Catalog {
             let kind = if kind == "BASE TABLE" { "table".to_owned() } else { kind.to_lowercase() };
             relations.push(Relation { name, kind, is_ours, is_content });
         }
-        let names = keys(relations.iter().map(|one| &one.name));
-        let ours = relations.iter().filter(|one| one.is_ours);
-        let ours = keys(ours.map(|one| &one.name));
-        let (noted, has_notes) = (Vec::new(), false);
-        let mut catalog = Catalog { sql, schema, relations, names, ours, noted, has_notes };
+        let mut catalog = Catalog::of(sql, schema, relations);
         if catalog.has(NOTES) {
             catalog.noted = read_notes(connection, &catalog)?;
             catalog.has_notes = true;
@@ -215,9 +259,9 @@ impl Catalog {
         self.names.contains(&key(name))
     }
 
-    /// Whether there is an ordinary table of this name of Dyno's own user.
+    /// Whether there is an ordinary table of this name of Dyno's own user, and nothing else that the name may mean.
     fn is_ours(&self, name: &str) -> bool {
-        self.ours.contains(&key(name))
+        self.has(name) && !self.not_ours.contains(&key(name))
     }
 
     /// The kind of the object of this name, with its article.
@@ -296,22 +340,6 @@ fn read_notes(
         Ok(()) => Ok(names),
         Err(_) => Err(foreign(reason.to_owned())),
     }
-}
-
-/// Uses a search path on which no user can put functions or operators, and restores the session's.
-pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows, StatementError> {
-    let Some((before, behind)) = catalog_sql(connection).guard else {
-        return connection.query(sql);
-    };
-    let within = format!("{before}{sql}{behind}");
-    let result = connection.query(&within);
-    if let Err(error) = &result
-        && !error.class.loses_connection()
-    {
-        // The first error is the one to report.
-        let _ = connection.query("ROLLBACK");
-    }
-    result
 }
 
 /// Refuses names that would have to be quoted.

@@ -1,6 +1,6 @@
 //! Dyno's own SQL in each dialect, by folder, and what is done with it on any server.
 
-use dyno_workload::{Connection, Dialect, ErrorClass, StatementError};
+use dyno_workload::{Connection, Dialect, ErrorClass, NamedRows, StatementError, TextRows};
 
 use crate::error::StatementResult as Result;
 use crate::sql::{Identity, SqlSpec, first_cell};
@@ -22,6 +22,76 @@ pub(crate) const ALL: &[&SqlSpec] = &[
 
 pub(crate) fn sql_of(dialect: Dialect) -> &'static SqlSpec {
     ALL.iter().find(|sql| sql.dialect == dialect).expect("each dialect has a folder: a test")
+}
+
+/// Runs a statement with settings of Dyno's own. Where a pooler may stand before the server, they come and go with the
+/// statement, in one message: the session is another client's next. Where a session stays Dyno's, settings are left to
+/// whoever opened it.
+pub(crate) fn within(
+    connection: &mut dyn Connection,
+    settings: &[&str],
+    sql: &str,
+) -> Result<NamedRows> {
+    let Some(in_one_message) = sql_of(connection.dialect()).within else {
+        return connection.query_named(sql);
+    };
+    let result = connection.query_named(&in_one_message(settings, sql));
+    if let Err(error) = &result
+        && !error.class.loses_connection()
+    {
+        // The first error is the one to report.
+        let _ = connection.query("ROLLBACK");
+    }
+    result
+}
+
+/// Where no user can put functions or operators, so that only the server's own are found.
+pub(crate) fn ask(connection: &mut dyn Connection, sql: &str) -> Result<TextRows> {
+    ask_named(connection, sql).map(|answer| answer.rows)
+}
+
+pub(crate) fn ask_named(connection: &mut dyn Connection, sql: &str) -> Result<NamedRows> {
+    let guard = sql_of(connection.dialect()).guard;
+    within(connection, guard, sql)
+}
+
+/// What runs code of other users if it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfOthers {
+    /// The quoted name, with schema, of what would be read.
+    pub(crate) first: String,
+    /// What is read with it, or itself, and who can have put code into its definition.
+    table: String,
+    owner: String,
+}
+
+impl OfOthers {
+    /// From an answer to [`SqlSpec::tables_of_others`].
+    pub(crate) fn all(rows: TextRows) -> Vec<OfOthers> {
+        let one = |row: Vec<Option<String>>| {
+            let mut cells = row.into_iter().flatten();
+            Some(OfOthers { first: cells.next()?, table: cells.next()?, owner: cells.next()? })
+        };
+        rows.into_iter().filter_map(one).collect()
+    }
+
+    /// Tables and their owners, for a message; none if there are none.
+    fn named(all: &[OfOthers]) -> Option<String> {
+        let mut texts: Vec<String> =
+            all.iter().map(|one| format!("`{}` of `{}`", one.table, one.owner)).collect();
+        texts.sort();
+        texts.dedup();
+        (!texts.is_empty()).then(|| crate::catalog::some_of(&texts))
+    }
+
+    /// Why these are not read, and what to do.
+    pub(crate) fn refusal(all: &[OfOthers]) -> Option<String> {
+        let named = OfOthers::named(all)?;
+        Some(format!(
+            "reading {named} could run functions of the owner with the privileges of Dyno's user (expressions of \
+             indexes, constraints, policies); connect as the owner, or give what is read to this user or to a superuser"
+        ))
+    }
 }
 
 /// None if it cannot be determined. `token` is a random text of letters and digits, for products that
@@ -132,6 +202,42 @@ mod tests {
         for bad in ["``", "`a`;DROP TABLE `b`", "\"a\"", "`a``", "`a\0`"] {
             check(bad, '`', false);
         }
+    }
+
+    /// Where a statement brings its settings along, none of them is the session's.
+    #[test]
+    fn settings_do_not_outlive_their_statement() {
+        for sql in ALL {
+            let Some(within) = sql.within else {
+                assert!(sql.guard.is_empty(), "{:?}", sql.dialect);
+                continue;
+            };
+            let mut settings = [sql.guard, sql.probe_session].concat();
+            #[cfg(feature = "servers")]
+            settings.extend(
+                sql.counted
+                    .iter()
+                    .filter_map(|one| one.guard.as_ref())
+                    .flat_map(|one| one.settings),
+            );
+            assert!(settings.iter().all(|one| one.starts_with("SET LOCAL ")), "{settings:?}");
+            let expected = "BEGIN; SET LOCAL a = 1; SET LOCAL b = 2; SELECT 1 -- all\n; COMMIT";
+            let given = ["SET LOCAL a = 1", "SET LOCAL b = 2"];
+            assert_eq!(within(&given, "SELECT 1 -- all"), expected);
+        }
+    }
+
+    #[test]
+    fn tables_of_others_are_named_once_and_with_what_to_do() {
+        let row = |first: &str| {
+            [first, "public.orders", "app"].map(|cell| Some(cell.to_owned())).to_vec()
+        };
+        let found = OfOthers::all(vec![row("public.orders"), row("public.seen"), vec![None]]);
+        assert_eq!(found.len(), 2);
+        let why = OfOthers::refusal(&found).unwrap();
+        assert!(why.starts_with("reading `public.orders` of `app` could run functions"), "{why}");
+        assert!(why.contains("connect as the owner"), "{why}");
+        assert_eq!(OfOthers::refusal(&[]), None);
     }
 
     #[test]

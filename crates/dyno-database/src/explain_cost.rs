@@ -164,6 +164,15 @@ fn first_word(sql: &str) -> String {
     rest.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_ascii_uppercase()
 }
 
+/// All that may be a name: words, and what is between two quotes of any kind.
+pub(crate) fn words(text: &str) -> BTreeSet<String> {
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let plain = text.split(|c| !is_letter(c));
+    // Both sides of each quote, whichever of them is inside.
+    let quoted = ['`', '"'].into_iter().flat_map(|quote| text.split(quote));
+    plain.chain(quoted).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
 /// `None` if `is_stopped` between two runs. Fails, with the reason, if it is refused.
 pub fn explain_cost(
     source: &mut dyn CostSource,

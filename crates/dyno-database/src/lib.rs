@@ -88,7 +88,9 @@ pub use archive::{
     archive_bytes, archive_sides,
 };
 pub use attached::observe;
-pub use catalog::{CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_tables};
+pub use catalog::{
+    CatalogError, claim_catalog, drop_claimed_tables, note_tables, replace_routines, replace_tables,
+};
 pub use cluster::{
     Cluster, Clustering, NODES_MAX, NODES_MIN, Node, NodePorts, NodeState, node_name, to_writer,
     wait_until_synced,

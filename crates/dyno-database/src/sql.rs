@@ -7,12 +7,17 @@ use dyno_workload::{Connection, Dialect, TextRows};
 pub(crate) struct SqlSpec {
     pub(crate) dialect: Dialect,
     pub(crate) catalog: CatalogSql,
-    /// Settings of a probe's session; those that a version does not know are skipped.
+    /// One message that makes these settings, runs the statement, and leaves none of them behind; none if settings are
+    /// statements of a session that is nobody else's next.
+    pub(crate) within: Option<fn(settings: &[&str], statement: &str) -> String>,
+    /// Settings for queries that name no tables: finds only the server's own functions and operators. In a schema where
+    /// other users may create some, one of theirs could fit better, and run with Dyno's rights.
+    pub(crate) guard: &'static [&'static str],
+    /// Settings of a probe; those that a version does not know are skipped.
     pub(crate) probe_session: &'static [&'static str],
-    /// For sessions whose queries name no tables: finds only the server's own functions and
-    /// operators. In a schema where other users may create some, one of theirs could fit better,
-    /// and run with Dyno's rights.
-    pub(crate) probe_guard: Option<&'static str>,
+    /// Asks which tables run code of other users when they are read, or what is read with them. The condition is on
+    /// those that are read, as the dialect calls them. None if no table does.
+    pub(crate) tables_of_others: Option<fn(condition: &str) -> String>,
     /// Fails, with the reason, if other users' functions or operators would run with the rights of Dyno's user in
     /// sessions whose statements do name tables; none if none could.
     pub(crate) check_routines: Option<fn(&mut dyn Connection) -> Result<(), String>>,
@@ -54,13 +59,14 @@ pub(crate) struct CatalogSql {
     pub(crate) relations: fn(schema: &str) -> String,
     /// By the notes' qualified name: their definition, who made them, and the connection's user.
     pub(crate) notes: fn(name: &str) -> String,
+    /// By schema and a list of names as literals: what a statement drops (`PROCEDURE x`), who made it, and 1 if Dyno did,
+    /// of all routines of these names; none if Dyno makes no routines.
+    pub(crate) routines: Option<fn(schema: &str, names: &str) -> String>,
     /// The statement before the notes are rewritten; `None` if a view can be replaced.
     pub(crate) before_notes: Option<&'static str>,
     pub(crate) create_view: &'static str,
     pub(crate) drop_view: &'static str,
     pub(crate) text_cast: &'static str,
-    /// Put before and after a query so that no user's functions or operators run in it.
-    pub(crate) guard: Option<(&'static str, &'static str)>,
     /// The meaning of notes without a definition; `None` if it has none.
     pub(crate) no_definition: Option<&'static str>,
 }
@@ -78,6 +84,10 @@ pub(crate) struct CountedSql {
     /// an index, ends a unique one. With a guard also the table's quoted name with schema; `{visible}` is the tables'
     /// numbers.
     pub(crate) columns: &'static str,
+    /// The condition of [`SqlSpec::tables_of_others`] for these tables; none if there are no such tables.
+    pub(crate) of_others: Option<&'static str>,
+    /// Asks for a sample of a column's values without reading its table, by the names that [`CountedSql::columns`] has.
+    pub(crate) sampled: Option<fn(table: &str, column: &str) -> String>,
     /// Queries for some values of a column, at most 1000 characters each, and for its minimum and maximum if an
     /// index begins with it. Arguments are quoted names. Calls nothing that other users can have made.
     pub(crate) values: fn(table: &str, column: &str) -> [String; 2],
@@ -86,9 +96,11 @@ pub(crate) struct CountedSql {
 
 /// Keeps other users' functions, operators, casts and views from running with the rights of the user who captures.
 pub(crate) struct CountedGuard {
+    /// Fails, with the reason, if the session acts as somebody else.
+    pub(crate) check: fn(&mut dyn Connection) -> Result<(), String>,
     /// Asks for the numbers of the tables whose names are found without a schema.
     pub(crate) visible: &'static str,
-    /// Settings after which only the server's own names are found.
+    /// With which nothing is changed, and nothing of a table's owner is called.
     pub(crate) settings: &'static [&'static str],
     /// Asks for the quoted name of the schema in which the server keeps its statistics.
     pub(crate) schema: &'static str,

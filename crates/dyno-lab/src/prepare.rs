@@ -44,6 +44,9 @@ impl Population<'_> {
         }
         let mut connection = (self.connector)()?;
         let names: Vec<String> = tables.iter().map(|table| table.name.clone()).collect();
+        // First, because nothing is dropped if a routine is somebody else's.
+        let after = tables.iter().flat_map(|table| &table.after);
+        dyno_database::replace_routines(connection.as_mut(), after)?;
         dyno_database::replace_tables(connection.as_mut(), &names)?;
         for table in &tables {
             connection.query(&table.create).map_err(|error| of_table(table, &error))?;

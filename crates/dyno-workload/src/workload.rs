@@ -488,7 +488,7 @@ impl Deref for MadeWorkload {
     }
 }
 
-/// The comment by which a table is known as Dyno's on servers that report no owners.
+/// The comment by which a routine is known as Dyno's, and a table on servers that report no owners.
 pub const TABLE_MARK: &str = "made by Dyno";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -245,10 +245,10 @@ impl Batches<'_> {
 
     /// After an error: a connection that is lost is rolled back by its server.
     fn roll_back(&mut self) {
-        let _ = (self.source.ask)("ROLLBACK");
-        let _ = (self.notes.ask)("ROLLBACK");
+        let _ = self.source.send("ROLLBACK");
+        let _ = self.notes.send("ROLLBACK");
         if self.to.dialect.has_transactions() {
-            let _ = (self.to.ask)("ROLLBACK");
+            let _ = self.to.send("ROLLBACK");
         }
     }
 

@@ -84,18 +84,52 @@ pub struct TableBytes {
 
 /// One end of an archiving: its dialect, and how a statement is sent there.
 pub struct ArchiveSide {
-    pub dialect: Dialect,
-    pub ask: Box<dyn FnMut(&str) -> Result<TextRows, StatementError>>,
+    dialect: Dialect,
+    pub ask: Ask,
+    is_in_transaction: bool,
 }
+
+type Ask = Box<dyn FnMut(&str) -> Result<TextRows, StatementError>>;
 
 impl ArchiveSide {
     pub fn new(mut connection: Box<dyn Connection>) -> ArchiveSide {
         let dialect = connection.dialect();
-        ArchiveSide { dialect, ask: Box::new(move |sql| connection.query(sql)) }
+        ArchiveSide::sending(dialect, Box::new(move |sql| connection.query(sql)))
+    }
+
+    pub fn sending(dialect: Dialect, ask: Ask) -> ArchiveSide {
+        ArchiveSide { dialect, ask, is_in_transaction: false }
+    }
+
+    /// Sends a statement with the settings that it needs. Where they are a transaction's, any statement is in one, and
+    /// behind its beginning: a server reads the literals of a whole message before it makes a setting in it.
+    fn send(&mut self, sql: &str) -> Result<TextRows, StatementError> {
+        match sql {
+            "BEGIN" => {
+                self.is_in_transaction = true;
+                (self.ask)(&sql::begin(self.dialect))
+            }
+            "COMMIT" | "ROLLBACK" => {
+                self.is_in_transaction = false;
+                (self.ask)(sql)
+            }
+            _ if self.is_in_transaction || !sql::needs_transaction(self.dialect) => (self.ask)(sql),
+            _ => {
+                let sent = self.send("BEGIN").and_then(|_| self.send(sql));
+                let sent = sent.and_then(|rows| self.send("COMMIT").map(|_| rows));
+                if let Err(error) = &sent
+                    && !error.class.loses_connection()
+                {
+                    // The first error is the one to report.
+                    let _ = self.send("ROLLBACK");
+                }
+                sent
+            }
+        }
     }
 
     fn rows(&mut self, doing: &str, sql: &str) -> Result<TextRows> {
-        (self.ask)(sql).map_err(|error| {
+        self.send(sql).map_err(|error| {
             let repeatable =
                 [ErrorClass::Deadlock, ErrorClass::Serialization, ErrorClass::LockTimeout];
             let may_repeat = repeatable.contains(&error.class);
@@ -136,7 +170,7 @@ pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3]>
 pub fn archive_bytes(side: &mut ArchiveSide, table: &str) -> Result<TableBytes> {
     for statement in sql::file_bytes(side.dialect, table) {
         // Of the views one is there, which not everybody may read.
-        let cell = (side.ask)(&statement).ok().and_then(|rows| rows.into_iter().flatten().next());
+        let cell = side.send(&statement).ok().and_then(|rows| rows.into_iter().flatten().next());
         if let Some(bytes) = cell.flatten().and_then(|text| text.parse().ok()) {
             return Ok(TableBytes { bytes, is_estimate: false });
         }

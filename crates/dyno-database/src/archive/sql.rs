@@ -3,6 +3,7 @@
 use dyno_workload::Dialect;
 
 use super::value::{Column, Kind, clickhouse_type, expression};
+use crate::dialects::sql_of;
 
 pub(super) fn quoted(dialect: Dialect, name: &str) -> String {
     match dialect {
@@ -39,15 +40,43 @@ pub(super) fn session(dialect: Dialect) -> &'static [&'static str] {
             // Locks the rows of the batch, and no gaps between them, where others insert.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ],
-        Dialect::PostgreSql => &[
-            "SET standard_conforming_strings = on",
-            "SET TimeZone = 'UTC'",
-            "SET DateStyle = 'ISO'",
-            "SET lock_timeout = '10s'",
-            "SET default_transaction_isolation = 'read committed'",
-        ],
-        Dialect::ClickHouse | Dialect::Sqlite => &[],
+        Dialect::PostgreSql | Dialect::ClickHouse | Dialect::Sqlite => &[],
     }
+}
+
+/// The same where settings are a transaction's.
+const OF_TRANSACTION: [&str; 5] = [
+    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+    "SET LOCAL standard_conforming_strings = on",
+    "SET LOCAL TimeZone = 'UTC'",
+    "SET LOCAL DateStyle = 'ISO'",
+    "SET LOCAL lock_timeout = '10s'",
+];
+
+pub(super) fn begin(dialect: Dialect) -> String {
+    match needs_transaction(dialect) {
+        true => format!("BEGIN; {}", OF_TRANSACTION.join("; ")),
+        false => "BEGIN".to_owned(),
+    }
+}
+
+pub(super) fn needs_transaction(dialect: Dialect) -> bool {
+    sql_of(dialect).within.is_some()
+}
+
+/// Asks whether the table runs code of others when it is read; and for the triggers of others that run when rows are
+/// inserted or deleted, and their owners. None if nothing runs there with the rights of whoever does that.
+pub(super) fn of_others(dialect: Dialect, table: &str) -> Option<[String; 2]> {
+    let of_condition = sql_of(dialect).tables_of_others?;
+    let class = text(dialect, &quoted(dialect, table));
+    let class = format!("pg_catalog.to_regclass({class})::oid");
+    let triggers = format!(
+        "SELECT pg_catalog.concat('`', tgname, '` of `', pg_catalog.pg_get_userbyid(proowner), '`') \
+         FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid LEFT JOIN pg_roles o ON o.oid = proowner \
+         WHERE tgrelid = {class} AND NOT tgisinternal \
+         AND NOT COALESCE(o.rolsuper OR o.rolname IN (session_user, current_user), false)"
+    );
+    Some([of_condition(&format!("c.oid = {class}")), triggers])
 }
 
 /// Takes the table's lock for the session; returns 1. Waits for a killed run's session to end.

@@ -2,9 +2,10 @@
 
 use dyno_workload::{Dialect, TextRows};
 
-use super::sql::{create, insert, quoted, text};
+use super::sql::{self, create, insert, quoted, text};
 use super::value::{Column, Held, Kind, held, kind};
 use super::{ArchiveError, ArchiveOptions, ArchiveSide, Result, refuse};
+use crate::dialects::OfOthers;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Table {
@@ -115,6 +116,18 @@ pub(super) fn read(side: &mut ArchiveSide, table: &str, deletes: bool) -> Result
             "a foreign key would delete or change rows of `{loser}` together with those of \
              `{table}`; archive `{loser}` first, and change the key to ON DELETE RESTRICT"
         ));
+    }
+    if let Some([tables, triggers]) = sql::of_others(dialect, table) {
+        let found = OfOthers::all(side.rows("read the owner of the table", &tables)?);
+        if let Some(why) = OfOthers::refusal(&found) {
+            return refuse(why);
+        }
+        if let Some(trigger) = side.cell("read the triggers of the table", &triggers)? {
+            return refuse(format!(
+                "the trigger {trigger} on `{table}` would run with the privileges of Dyno's user; drop \
+                 it, or connect as its owner"
+            ));
+        }
     }
     let columns = columns_of(dialect, side.rows("read the columns", &columns)?);
     let key = side.rows("read the primary key", &key)?;

@@ -1,12 +1,15 @@
 //! Tests of types, texts and statements, without a server.
 
-use dyno_workload::Dialect::{ClickHouse, MySql, PostgreSql};
+use std::sync::{Arc, Mutex};
 
-use super::sql;
+use dyno_workload::Dialect::{ClickHouse, MySql, PostgreSql};
+use dyno_workload::{ErrorClass, StatementError, TextRows};
+
 use super::table::{Table, check_source, match_tables};
 use super::value::{
     Column, Kind, canonical, clickhouse_type, fits_clickhouse, held, kind, shown, write_literal,
 };
+use super::{ArchiveSide, sql};
 
 fn column(name: &str, dialect: dyno_workload::Dialect, declared: &str) -> Column {
     let kind = kind(dialect, declared, false);
@@ -38,9 +41,26 @@ fn types_go_to_clickhouse_as_they_are_or_not_at_all() {
     check(PostgreSql, "timestamp without time zone", Some("String"));
     check(PostgreSql, "timestamp(0) with time zone", Some("DateTime('UTC')"));
     check(PostgreSql, "boolean", Some("UInt8"));
+    check(PostgreSql, "character varying(20)", Some("String"));
     for declared in ["numeric", "double precision", "text[]", "interval", "point", "numeric(5,-2)"]
     {
         check(PostgreSql, declared, None);
+    }
+    // Types that others have made.
+    for declared in [
+        "timestampx",
+        "timestampx(3)",
+        "timestamp",
+        "integer x",
+        "date(1)x",
+        "varchar(3)[]",
+        "public.text",
+        "\"text\"",
+    ] {
+        check(PostgreSql, declared, None);
+    }
+    for declared in ["intx", "datetimex(3)", "timestampx", "xenum('a')"] {
+        check(MySql, declared, None);
     }
 }
 
@@ -122,6 +142,48 @@ fn names_and_conditions_do_not_break_out() {
     assert_eq!(
         sql::create("t", &columns, "id"),
         "CREATE TABLE `t` (`id` Int32, `c` String) ENGINE = MergeTree ORDER BY `id`"
+    );
+}
+
+/// What is sent for these statements, in order; those with `refused` in them are refused.
+fn sent(dialect: dyno_workload::Dialect, statements: &[&str]) -> Vec<String> {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&sent);
+    let ask = move |sql: &str| {
+        noted.lock().unwrap().push(sql.to_owned());
+        match sql.contains("refused") {
+            true => Err(StatementError::new(ErrorClass::Refused, "test", "no".to_owned())),
+            false => Ok(TextRows::new()),
+        }
+    };
+    let mut side = ArchiveSide::sending(dialect, Box::new(ask));
+    for statement in statements {
+        let _ = side.send(statement);
+    }
+    let sent = sent.lock().unwrap();
+    sent.clone()
+}
+
+/// A pooler gives the session to other clients next. Settings are there before a literal is read.
+#[test]
+fn settings_of_a_transaction_end_with_it() {
+    let begin = sql::begin(PostgreSql);
+    let begin = begin.as_str();
+    assert!(
+        begin.starts_with("BEGIN; SET TRANSACTION ") && begin.contains("; SET LOCAL "),
+        "{begin}"
+    );
+    assert!(!begin.contains("SET standard") && sql::session(PostgreSql).is_empty(), "{begin}");
+    let check = |statements: &[&str], expected: &[&str]| {
+        assert_eq!(sent(PostgreSql, statements), expected);
+        assert_eq!(sent(MySql, statements), statements);
+    };
+    check(&["SELECT 1"], &[begin, "SELECT 1", "COMMIT"]);
+    check(&["refused"], &[begin, "refused", "ROLLBACK"]);
+    check(&["BEGIN", "a", "b", "COMMIT"], &[begin, "a", "b", "COMMIT"]);
+    check(
+        &["BEGIN", "refused", "ROLLBACK", "a"],
+        &[begin, "refused", "ROLLBACK", begin, "a", "COMMIT"],
     );
 }
 

@@ -82,12 +82,16 @@ fn kind_of_mysql(declared: &str) -> Option<Kind> {
 
 fn kind_of_postgresql(declared: &str) -> Option<Kind> {
     let integer = |bits| Some(Kind::Integer { bits, is_unsigned: false });
-    if declared.ends_with("[]") {
-        return None;
-    }
     let digits = numbers(declared).first().copied().unwrap_or(6);
-    let name = declared.split('(').next().unwrap_or_default().trim();
-    match name {
+    // The server writes a type of somebody else with such a name in quotes, or with its schema.
+    let name = match declared
+        .split_once('(')
+        .and_then(|(name, rest)| Some((name, rest.split_once(')')?.1)))
+    {
+        Some((name, rest)) => format!("{name}{rest}"),
+        None => declared.to_owned(),
+    };
+    match &name[..] {
         "smallint" => integer(16),
         "integer" => integer(32),
         "bigint" => integer(64),
@@ -96,9 +100,8 @@ fn kind_of_postgresql(declared: &str) -> Option<Kind> {
         "text" | "character varying" | "character" | "uuid" | "json" | "jsonb" => Some(Kind::Text),
         "bytea" => Some(Kind::Bytes),
         "date" => Some(Kind::Date),
-        _ if name.starts_with("timestamp") => {
-            Some(Kind::DateTime { digits, is_moment: declared.ends_with("with time zone") })
-        }
+        "timestamp without time zone" => Some(Kind::DateTime { digits, is_moment: false }),
+        "timestamp with time zone" => Some(Kind::DateTime { digits, is_moment: true }),
         _ => None,
     }
 }

@@ -105,6 +105,39 @@ fn a_foreign_table_is_never_taken_over() {
     assert_eq!(tables_of(connection), ["SBTEST1"]);
 }
 
+/// On servers where case counts, two tables may have the name that is noted, and only one of them be Dyno's.
+#[test]
+fn a_name_that_another_user_s_table_has_in_other_letters_is_not_dropped() {
+    let check = |owners: &[(&str, &str, bool)], expected: bool| {
+        let relation = |(name, kind, is_ours): &(&str, &str, bool)| Relation {
+            name: (*name).to_owned(),
+            kind: (*kind).to_owned(),
+            is_ours: *is_ours,
+            is_content: true,
+        };
+        let relations: Vec<Relation> = owners.iter().map(relation).collect();
+        let sql = catalog_sql(catalog_with(&[]).as_ref());
+        let catalog = Catalog::of(sql, String::new(), relations);
+        assert_eq!(catalog.is_ours("sbtest1"), expected, "{owners:?}");
+    };
+    check(&[("sbtest1", "table", true)], true);
+    check(&[("SBTEST1", "table", true)], true);
+    check(&[("SBTEST1", "table", true), ("sbtest1", "table", false)], false);
+    check(&[("SBTEST1", "view", false), ("sbtest1", "table", true)], false);
+    check(&[("sbtest2", "table", true)], false);
+}
+
+#[test]
+fn routines_are_known_by_the_statements_that_make_them() {
+    let check = |sql: &str, expected: Option<&str>| {
+        assert_eq!(routine_of(sql).as_deref(), expected, "{sql}");
+    };
+    check("CREATE PROCEDURE dyno_x4(a INT)\nBEGIN END", Some("dyno_x4"));
+    check("CREATE FUNCTION dyno_x(a int) RETURNS int", Some("dyno_x"));
+    check("CREATE INDEX dyno_x ON t (a)", None);
+    check("ALTER TABLE t ADD PRIMARY KEY (a)", None);
+}
+
 #[test]
 fn the_last_made_is_dropped_first() {
     let mut connection = catalog_with(&[]);

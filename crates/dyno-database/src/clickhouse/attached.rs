@@ -57,8 +57,10 @@ pub(super) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
     if !options.makes_nothing
         && let Err(error) = claim_catalog(&mut guard, options.allow_existing_tables)
     {
+        // Others may have been quick to put something into it.
+        let is_empty = is_made && contents(&mut guard).is_ok_and(|left| left.is_empty());
         drop(guard);
-        if is_made {
+        if is_empty {
             maintain(endpoint, "DROP DATABASE")?;
         }
         return Err(error.into());

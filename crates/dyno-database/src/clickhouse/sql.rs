@@ -25,15 +25,17 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
              WHERE database = currentDatabase() AND name = 'dyno_tables'"
                 .to_owned()
         },
+        routines: None,
         before_notes: Some("DROP TABLE IF EXISTS dyno_tables"),
         create_view: "CREATE VIEW",
         drop_view: "DROP TABLE",
         text_cast: "",
-        guard: None,
         no_definition: None,
     },
+    within: None,
+    guard: &[],
     probe_session: &[],
-    probe_guard: None,
+    tables_of_others: None,
     check_routines: None,
     // A database, or anything else, that the user may not use.
     no_right: &["291", "497"],

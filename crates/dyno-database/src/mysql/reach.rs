@@ -3,9 +3,11 @@
 //! counts as a name: a table that is only mentioned may be refused, but none that the user sees is
 //! missed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dyno_workload::{Connection, TextRows};
+
+use crate::explain_cost::words;
 
 /// Tables that a rollback does not restore: catalog, name, engine.
 const ASK_TABLES: &str = "SELECT table_schema, table_name, engine FROM information_schema.TABLES \
@@ -23,6 +25,11 @@ const ASK_LINKS: [&str; 3] = [
     "SELECT routine_name, 'routine', routine_definition FROM information_schema.ROUTINES \
      WHERE routine_schema NOT IN ('sys', 'mysql')",
 ];
+
+/// Views that run, with the functions that they call, with the rights of whoever reads them: catalog, name, who made it,
+/// 1 if that is another user, and its text. Others run with the rights of who made them.
+const ASK_VIEWS: &str = "SELECT table_schema, table_name, definer, definer <> CURRENT_USER(), view_definition \
+     FROM information_schema.VIEWS WHERE security_type = 'INVOKER' AND table_schema NOT IN ('sys', 'mysql')";
 
 /// A table without transactions.
 #[derive(Debug)]
@@ -56,6 +63,47 @@ pub(super) fn check(connection: &mut dyn Connection, sql: &str) -> Result<(), St
     judge(sql, &catalog.unwrap_or_default(), &tables, links)
 }
 
+/// Fails if the statement leads to a view of another user that would run with the rights of this one, with the reason.
+pub(super) fn check_views(connection: &mut dyn Connection, sql: &str) -> Result<(), String> {
+    let mut ask = |sql: &str| {
+        connection.query(sql).map_err(|error| {
+            format!("what the statement's views do is not known, because `{sql}` failed: {error}")
+        })
+    };
+    let catalog = ask("SELECT DATABASE()")?.into_iter().flatten().next().flatten();
+    judge_views(sql, &catalog.unwrap_or_default(), ask(ASK_VIEWS)?)
+}
+
+fn judge_views(sql: &str, catalog: &str, views: TextRows) -> Result<(), String> {
+    let cells = |row: Vec<Option<String>>| {
+        let cells: Vec<String> = row.into_iter().map(Option::unwrap_or_default).collect();
+        <[String; 5]>::try_from(cells).ok()
+    };
+    let mut left: Vec<[String; 5]> = views.into_iter().filter_map(cells).collect();
+    let mut words = words(&sql.to_lowercase());
+    loop {
+        let is_reached = |[schema, name, ..]: &[String; 5]| {
+            let is_named = |name: &String| words.contains(&name.to_lowercase());
+            is_named(name) && (schema.eq_ignore_ascii_case(catalog) || is_named(schema))
+        };
+        let (reached, rest): (Vec<_>, Vec<_>) = left.into_iter().partition(is_reached);
+        if reached.is_empty() {
+            return Ok(());
+        }
+        for [schema, name, definer, is_others, text] in &reached {
+            if is_others == "1" {
+                return Err(format!(
+                    "the view `{schema}`.`{name}` of `{definer}`, and functions that it calls, run with the \
+                     privileges of whoever reads it (SQL SECURITY INVOKER); connect as that user, or \
+                     write the view's query in place of its name"
+                ));
+            }
+            words.extend(crate::explain_cost::words(&text.to_lowercase()));
+        }
+        left = rest;
+    }
+}
+
 fn tables(rows: TextRows) -> Vec<Table> {
     let table = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
@@ -82,7 +130,7 @@ fn judge(sql: &str, catalog: &str, tables: &[Table], links: Vec<Link>) -> Result
     for link in links {
         by_name.entry(link.name.clone()).or_default().push(link);
     }
-    let mut words = words(sql);
+    let mut words = words(&sql.to_lowercase());
     // Each word is followed once, however many links there are.
     let mut ahead: Vec<String> = words.iter().cloned().collect();
     while let Some(word) = ahead.pop() {
@@ -94,8 +142,10 @@ fn judge(sql: &str, catalog: &str, tables: &[Table], links: Vec<Link>) -> Result
                     link.kind, link.name
                 ));
             };
-            let new: Vec<String> =
-                self::words(&text).into_iter().filter(|word| !words.contains(word)).collect();
+            let new: Vec<String> = crate::explain_cost::words(&text.to_lowercase())
+                .into_iter()
+                .filter(|word| !words.contains(word))
+                .collect();
             words.extend(new.iter().cloned());
             ahead.extend(new);
         }
@@ -112,16 +162,6 @@ fn judge(sql: &str, catalog: &str, tables: &[Table], links: Vec<Link>) -> Result
              back: the changes of each run would stay"
         )),
     }
-}
-
-/// All that may be a name: words in small letters, and what is between two quotes of any kind.
-fn words(text: &str) -> BTreeSet<String> {
-    let text = text.to_lowercase();
-    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let plain = text.split(|c| !is_letter(c));
-    // Both sides of each quote, whichever of them is inside.
-    let quoted = ['`', '"'].into_iter().flat_map(|quote| text.split(quote));
-    plain.chain(quoted).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -171,6 +211,34 @@ mod tests {
         check("UPDATE orders SET a = 1", Some("`other`.`far`"));
         check("SELECT dark(1)", Some("cannot see"));
         check("DELETE FROM ring", None);
+    }
+
+    #[test]
+    fn views_of_others_that_run_as_their_reader_are_found() {
+        let view = |schema: &str, name: &str, is_others: &str, text: &str| {
+            let definer = if is_others == "1" { "mallory@%" } else { "me@%" };
+            [schema, name, definer, is_others, text].map(|cell| Some(cell.to_owned())).to_vec()
+        };
+        let views = vec![
+            view("shop", "Trap", "1", "select f()"),
+            view("shop", "mine", "0", "select * from `shop`.`trap`"),
+            view("shop", "plain", "0", "select * from `shop`.`orders`"),
+            view("other", "far", "1", "select f()"),
+        ];
+        let check = |sql: &str, expected: Option<&str>| {
+            let found = judge_views(sql, "shop", views.clone());
+            match expected {
+                None => assert_eq!(found, Ok(()), "{sql}"),
+                Some(named) => {
+                    let why = found.unwrap_err();
+                    assert!(why.contains(&format!("{named} of `mallory@%`")), "{why}");
+                }
+            }
+        };
+        check("SELECT * FROM orders, plain, far", None);
+        check("SELECT * FROM TRAP", Some("`shop`.`Trap`"));
+        check("SELECT * FROM mine", Some("`shop`.`Trap`"));
+        check("SELECT * FROM `other`.far", Some("`other`.`far`"));
     }
 
     proptest::proptest! {

@@ -1,7 +1,7 @@
 //! Dyno's own SQL on MariaDB and MySQL. Its notes are known by their definer, which only a
 //! privileged user can forge.
 
-use dyno_workload::Dialect;
+use dyno_workload::{Dialect, TABLE_MARK};
 
 use crate::sql::{CancelSql, CatalogSql, CountedSql, Identity, SqlSpec};
 
@@ -22,16 +22,24 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
              AND table_name = 'dyno_tables'"
                 .to_owned()
         },
+        routines: Some(|_, names| {
+            format!(
+                "SELECT CONCAT(routine_type, ' `', REPLACE(routine_name, '`', '``'), '`'), definer, \
+                 definer = CURRENT_USER() AND routine_comment = '{TABLE_MARK}' FROM information_schema.routines \
+                 WHERE routine_schema = DATABASE() AND routine_name IN ({names})"
+            )
+        }),
         before_notes: None,
         create_view: "CREATE OR REPLACE SQL SECURITY INVOKER VIEW",
         drop_view: "DROP VIEW",
         text_cast: "",
-        guard: None,
         no_definition: Some(
             "that is not a view, or is a view that Dyno is not allowed to read (this needs the \
              SHOW VIEW privilege)",
         ),
     },
+    within: None,
+    guard: &[],
     probe_session: &[
         // MariaDB's, in seconds, and MySQL's, in ms.
         "SET SESSION max_statement_time = 1",
@@ -40,7 +48,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         "SET SESSION autocommit = 1",
         "SET SESSION TRANSACTION READ ONLY",
     ],
-    probe_guard: None,
+    tables_of_others: None,
     check_routines: None,
     // Of a right of the whole server, of a table, of a catalog.
     no_right: &["1227", "1142", "1044"],
@@ -87,6 +95,8 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
              ON b.TABLE_SCHEMA = c.TABLE_SCHEMA AND b.TABLE_NAME = c.TABLE_NAME AND b.TABLE_TYPE = 'BASE TABLE' \
              WHERE c.TABLE_SCHEMA = DATABASE() \
              ORDER BY c.TABLE_NAME, c.ORDINAL_POSITION",
+        of_others: None,
+        sampled: None,
         values: |table, column| {
             [
                 format!(
@@ -106,7 +116,8 @@ const CONTENTS: &str = "SELECT CONCAT('table ', table_name) FROM information_sch
      WHERE table_schema = DATABASE() \
      UNION ALL SELECT CONCAT('routine ', routine_name) FROM information_schema.routines \
      WHERE routine_schema = DATABASE() \
-     AND NOT (routine_name LIKE 'dyno\\_%' AND definer = CURRENT_USER()) \
+     AND NOT (routine_name LIKE 'dyno\\_%' AND definer = CURRENT_USER() \
+     AND routine_comment = 'made by Dyno') \
      UNION ALL SELECT CONCAT('event ', event_name) FROM information_schema.events \
      WHERE event_schema = DATABASE() \
      UNION ALL SELECT CONCAT('trigger ', trigger_name) FROM information_schema.triggers \

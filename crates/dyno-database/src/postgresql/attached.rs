@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use dyno_units::{Nanoseconds, locked};
-use dyno_workload::{Connection, Connector};
+use dyno_workload::{Connection, Connector, StatementError};
 
 use super::connection::PgConnection;
 use super::protocol::ScramCache;
@@ -12,6 +12,7 @@ use super::startup::{self, OpenError};
 use super::{connect, routines};
 use crate::attached::{Attached, Hold, replaced};
 use crate::catalog::contents;
+use crate::dialects::ask;
 use crate::error::{Context, Result, fail};
 use crate::sql::first_cell;
 use crate::transport::CATALOG_LIMIT;
@@ -64,8 +65,10 @@ pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
         claimed.map_err(|error| error.to_string())
     });
     if let Err(message) = claimed {
+        // Others may have been quick to put something into it.
+        let is_as_made = made_with.map(|made_with| is_as_made(&mut guard, &made_with));
         drop(guard);
-        if made_with.is_some() {
+        if let Some(Ok(true)) = is_as_made {
             drop_catalog(endpoint, &backends)?;
         }
         return fail(message);
@@ -74,6 +77,11 @@ pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
     let connector = noting_connector(endpoint, &backends);
     let hold = GuardedServer { guard, made_with, backends };
     Ok(Box::new(Attached { connector, ..Attached::new(endpoint, options, local, hold) }))
+}
+
+/// Whether it holds nothing but what it was made with.
+fn is_as_made(guard: &mut PgConnection, made_with: &[String]) -> Result<bool, StatementError> {
+    Ok(contents(guard)?.iter().all(|thing| made_with.contains(thing)))
 }
 
 fn maintenance(endpoint: &Endpoint) -> Result<PgConnection> {
@@ -115,12 +123,13 @@ fn drop_catalog(endpoint: &Endpoint, backends: &Backends) -> Result<()> {
     let pids = locked(backends).clone();
     if !pids.is_empty() {
         let pids = pids.iter().map(i32::to_string).collect::<Vec<String>>().join(", ");
-        let ended = connection.query(&format!(
+        let end = format!(
             "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity \
              WHERE pid IN ({pids}) AND datname = {} AND usename = CURRENT_USER \
              AND application_name = 'dyno'",
             literal(&endpoint.catalog)
-        ));
+        );
+        let ended = ask(&mut connection, &end);
         ended.context(&what)?;
     }
     // The server waits some seconds for sessions that are about to end.
@@ -148,13 +157,10 @@ impl GuardedServer {
         guard.set_cold_limit(CATALOG_LIMIT.0);
         drop_claimed_tables(&mut guard).context(&failed)?;
         let Some(made_with) = made_with else { return Ok(()) };
-        let left = contents(&mut guard)?;
+        let is_as_made = is_as_made(&mut guard, &made_with)?;
         drop(guard);
         // Objects of others prevent its removal.
-        if left.iter().all(|thing| made_with.contains(thing)) {
-            return drop_catalog(endpoint, &backends);
-        }
-        Ok(())
+        if is_as_made { drop_catalog(endpoint, &backends) } else { Ok(()) }
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Reply};
 
-use crate::explain_cost::execute;
+use super::sql::{VISIBLE, literal, tables_of_others};
+use crate::dialects::{OfOthers, ask_named, within};
+use crate::explain_cost::{execute, words};
 use crate::probe::{cell, named_numbers, number};
 use crate::sql::first_cell;
 use crate::{Access, CostSource, Counters};
@@ -54,9 +56,13 @@ const ASK_IO: &str = "SELECT backend_type, sum(reads) AS reads, sum(writes) AS w
 
 const GAUGES: [&str; 2] = ["database.numbackends", "database.datid"];
 
+/// A superuser's setting; without it the times of reads and writes stay 0.
+const TIMING: &str = "SET LOCAL track_io_timing = on";
+
 pub(super) struct PgCost {
     connection: Box<dyn Connection>,
     access: Access,
+    has_timing: bool,
     version: u32,
     clock: Arc<dyn Clock>,
 }
@@ -70,21 +76,16 @@ impl PgCost {
         let rows =
             connection.query("SHOW server_version_num").map_err(|error| error.to_string())?;
         let version = first_cell(rows).and_then(|version| version.parse().ok()).unwrap_or(0);
-        if access == Access::ReadOnly {
-            connection
-                .query("SET default_transaction_read_only = on")
-                .map_err(|error| error.to_string())?;
-        }
-        // A superuser's setting; without it the times of reads and writes stay 0.
-        let _ = connection.query("SET track_io_timing = on");
-        Ok(PgCost { connection, access, version, clock })
+        let has_timing = within(connection.as_mut(), &[TIMING], "SELECT 1").is_ok();
+        Ok(PgCost { connection, access, has_timing, version, clock })
     }
 
-    fn begin(&self) -> &'static str {
-        match self.access {
-            Access::ReadOnly => "BEGIN READ ONLY",
-            Access::RolledBack => "BEGIN",
-        }
+    /// Its settings end with the transaction, as a pooler gives the session to others.
+    fn begin(&mut self) -> Result<(), String> {
+        let access = if self.access == Access::ReadOnly { " READ ONLY" } else { "" };
+        let timing = if self.has_timing { format!("; {TIMING}") } else { String::new() };
+        let begun = self.connection.query(&format!("BEGIN{access}{timing}"));
+        begun.map(drop).map_err(|error| error.to_string())
     }
 
     fn flush(&mut self) -> Result<(), String> {
@@ -100,11 +101,34 @@ impl PgCost {
     }
 
     fn query(&mut self, sql: &str) -> Result<dyno_workload::NamedRows, String> {
-        self.connection.query_named(sql).map_err(|error| format!("`{sql}` failed: {error}"))
+        ask_named(self.connection.as_mut(), sql).map_err(|error| format!("`{sql}` failed: {error}"))
     }
 }
 
+/// What a statement may name: all its words in visible tables, and in those of schemas that it names as well. Names
+/// that are not quoted are in small letters.
+fn named(sql: &str, visible: &str) -> String {
+    let words = words(sql).into_iter().flat_map(|word| [word.to_ascii_lowercase(), word]);
+    let words: Vec<String> = words.map(|word| literal(&word)).collect();
+    let words = words.join(", ");
+    format!("c.relname IN ({words}) AND (c.oid IN ({visible}) OR n.nspname IN ({words}))")
+}
+
 impl CostSource for PgCost {
+    /// Reading alone can run code of a table's owner: the statement is not planned then.
+    fn check(&mut self, sql: &str) -> Result<(), String> {
+        if words(sql).is_empty() {
+            return Ok(());
+        }
+        let visible = self.connection.query(VISIBLE).map_err(|error| error.to_string())?;
+        let visible: Vec<String> = visible.into_iter().flatten().flatten().collect();
+        let asked = tables_of_others(&named(sql, &visible.join(", ")));
+        let found = ask_named(self.connection.as_mut(), &asked)
+            .map_err(|error| format!("the owners of the tables cannot be read: {error}"))?;
+        let found = OfOthers::all(found.rows);
+        OfOthers::refusal(&found).map_or(Ok(()), |why| Err(self.connection.shown(&why)))
+    }
+
     fn counters(&mut self) -> Result<Counters, String> {
         self.flush()?;
         let mut counters = Counters::new();
@@ -133,8 +157,7 @@ impl CostSource for PgCost {
 
     /// Inside a transaction like that of a run: planning may call functions.
     fn plan(&mut self, sql: &str) -> Result<Vec<String>, String> {
-        let begin = self.begin();
-        execute(self.connection.as_mut(), begin)?;
+        self.begin()?;
         let answer = self.connection.query(&format!("EXPLAIN {sql}"));
         execute(self.connection.as_mut(), "ROLLBACK")?;
         let rows = answer.map_err(|error| error.to_string())?;
@@ -144,10 +167,22 @@ impl CostSource for PgCost {
     /// In a transaction of its own, so that no function in the statement can allow the next run to
     /// write. Rolled back before counters are read, as they are reported only at its end.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
-        let begin = self.begin();
-        execute(self.connection.as_mut(), begin)?;
+        self.begin()?;
         let reply = sql.map_or(Ok(Reply::default()), |sql| execute(self.connection.as_mut(), sql));
         execute(self.connection.as_mut(), "ROLLBACK")?;
         reply
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_names_what_its_words_are() {
+        let check = |sql: &str, expected: &str| assert_eq!(named(sql, "1, 2"), expected);
+        check("A", "c.relname IN ('a', 'A') AND (c.oid IN (1, 2) OR n.nspname IN ('a', 'A'))");
+        let found = named("SELECT * FROM s.\"It's A\"", "3");
+        assert!(found.contains("'it''s a', 'It''s A'") && found.contains(", 's', 's'"), "{found}");
     }
 }

@@ -5,27 +5,22 @@
 //! are looked up in the tables' schema as well. PostgreSQL takes the best fit of types in any
 //! schema (documentation, 10.2 and 10.3): a user's `varchar = varchar` wins over `text = text`.
 
-use dyno_workload::{Connection, StatementError};
+use dyno_workload::{Connection, StatementError, TABLE_MARK};
 
 use super::sql::literal;
-use crate::catalog::{ask, some_of};
+use crate::catalog::some_of;
+use crate::dialects::ask;
 use crate::error::StatementResult as Result;
 
 /// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, functions
 /// named like the server's or like Dyno's procedures, or types named like the server's functions
 /// and not like its types (`count(k)` is a cast to a type `count` where no function fits exactly); and one with casts of
-/// theirs, which belong to no schema. As a database's owner may set session
-/// defaults, it also refuses a search path without the server's schema, and another role for a
-/// superuser, who could be led out of it again.
+/// theirs, which belong to no schema, for a type in somebody else's table. As a database's owner may set session
+/// defaults, it also refuses a search path without the server's schema, and a session that acts as another
+/// role than its user, unless that is its user's own choice.
 pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
     let failed = |error: StatementError| error.to_string();
-    if let Some(role) = other_role(connection).map_err(failed)? {
-        return Err(connection.shown(&format!(
-            "the server makes Dyno's user, a superuser, act as `{role}` (setting `role` of the \
-             database or the user); functions of that role would get a superuser's privileges. Reset \
-             the setting, or use a user that is not a superuser"
-        )));
-    }
+    check_role(connection)?;
     let schemas = match schemas(connection).map_err(failed)? {
         Ok(schemas) => schemas,
         Err(first) => {
@@ -49,11 +44,42 @@ pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
     )))
 }
 
-/// The role that a superuser's statements run as, if it is another one.
-fn other_role(connection: &mut dyn Connection) -> Result<Option<String>> {
-    let sql = "SELECT current_user::text FROM pg_roles WHERE rolname = session_user AND rolsuper \
-               AND current_user <> session_user";
-    Ok(ask(connection, sql)?.into_iter().flatten().flatten().next())
+/// Refuses a session whose statements run as another role than its user, and could leave it again.
+pub(super) fn check_role(connection: &mut dyn Connection) -> Result<(), String> {
+    let found = other_role(connection).map_err(|error| error.to_string())?;
+    found.map_or(Ok(()), |(role, user)| {
+        Err(connection.shown(&format!(
+            "the server makes Dyno's user act as `{role}` (setting `role` or `session_authorization` of the \
+             database or the user); functions of that role would get the privileges of {user}. Reset the \
+             setting, or use a user that is not a superuser, and set the role for this user alone (ALTER ROLE)"
+        )))
+    })
+}
+
+/// What the owner of this database has set for all sessions in it.
+const IMPOSED: &str = "SELECT one, d.datdba FROM pg_db_role_setting s \
+     JOIN pg_database d ON d.oid = s.setdatabase CROSS JOIN LATERAL unnest(s.setconfig) x(one) \
+     WHERE d.datname = current_database() AND s.setrole = 0";
+
+/// What is set for this user alone, which comes first. Who may set that could also log in as the user.
+const CHOSEN: &str = "SELECT one FROM pg_db_role_setting s JOIN pg_roles u ON u.oid = s.setrole \
+     LEFT JOIN pg_database d ON d.oid = s.setdatabase CROSS JOIN LATERAL unnest(s.setconfig) x(one) \
+     WHERE u.rolname = session_user AND (s.setdatabase = 0 OR d.datname = current_database())";
+
+/// The role that this session's statements run as, if it is another one that can be left again: a superuser's, or one
+/// that was imposed; and whose privileges that would give.
+fn other_role(connection: &mut dyn Connection) -> Result<Option<(String, String)>> {
+    let sql = format!(
+        "SELECT current_user::text, CASE WHEN rolsuper THEN 'a superuser' ELSE 'the user' END FROM pg_roles \
+         WHERE rolname = session_user AND ((rolsuper AND current_user <> session_user) \
+         OR EXISTS (SELECT 1 FROM ({IMPOSED}) i WHERE one LIKE 'session\\_authorization=%' \
+         OR (one = 'role=' || current_user AND current_user <> session_user \
+         AND NOT EXISTS (SELECT 1 FROM ({CHOSEN}) c WHERE c.one LIKE 'role=%') AND NOT EXISTS (SELECT 1 \
+         FROM pg_roles o WHERE o.oid = i.datdba AND (o.rolsuper OR o.rolname = session_user)))))"
+    );
+    let row = ask(connection, &sql)?.into_iter().next().unwrap_or_default();
+    let mut cells = row.into_iter().flatten();
+    Ok(cells.next().zip(cells.next()))
 }
 
 /// The schemas that are searched after the server's own; as an error, the one that is searched before.
@@ -80,13 +106,20 @@ fn traps(connection: &mut dyn Connection, schemas: &[String]) -> Result<Vec<Stri
 fn traps_in(schemas: &[String]) -> String {
     let schemas: Vec<String> = schemas.iter().map(|name| literal(name)).collect();
     let schemas = schemas.join(", ");
+    // Types of theirs in casts, and all types that are made of these.
+    let of_types = "t(cast_oid, oid) AS (SELECT c.oid, x.oid FROM pg_cast c JOIN pg_proc p \
+         ON p.oid = c.castfunc JOIN o ON o.oid = p.proowner CROSS JOIN LATERAL unnest(ARRAY[castsource, casttarget]) \
+         x(oid) WHERE x.oid >= 16384 \
+         UNION SELECT t.cast_oid, y.oid FROM t JOIN pg_type y ON t.oid IN (y.typelem, y.typbasetype) \
+         OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = y.typrelid AND a.atttypid = t.oid))";
     format!(
-        "WITH s AS (SELECT oid FROM pg_namespace WHERE nspname IN ({schemas})), \
-         o AS (SELECT oid, rolname FROM pg_roles WHERE NOT rolsuper AND rolname <> current_user) \
+        "WITH RECURSIVE s AS (SELECT oid FROM pg_namespace WHERE nspname IN ({schemas})), \
+         o AS (SELECT oid, rolname FROM pg_roles WHERE NOT rolsuper AND rolname <> session_user), {of_types} \
          SELECT 'the function ' || proname || ' of ' || rolname FROM pg_proc p \
          JOIN o ON o.oid = proowner WHERE pronamespace IN (SELECT oid FROM s) \
          AND (proname LIKE 'dyno\\_%' OR proname IN (SELECT proname FROM pg_proc \
          WHERE pronamespace = 'pg_catalog'::regnamespace)) \
+         AND NOT (proname LIKE 'dyno\\_%' AND rolname = current_user AND prosrc LIKE ' -- {TABLE_MARK}%') \
          UNION SELECT 'the operator ' || oprname || ' of ' || rolname FROM pg_operator \
          JOIN o ON o.oid = oprowner WHERE oprnamespace IN (SELECT oid FROM s) \
          UNION SELECT 'the type ' || typname || ' of ' || rolname FROM pg_type \
@@ -95,8 +128,10 @@ fn traps_in(schemas: &[String]) -> String {
          WHERE pronamespace = 'pg_catalog'::regnamespace) \
          AND typname NOT IN (SELECT typname FROM pg_type \
          WHERE typnamespace = 'pg_catalog'::regnamespace) \
-         UNION SELECT 'the cast by ' || proname || ' of ' || rolname FROM pg_cast \
-         JOIN pg_proc p ON p.oid = castfunc JOIN o ON o.oid = proowner ORDER BY 1"
+         UNION SELECT 'the cast by ' || proname || ' of ' || rolname FROM t JOIN pg_cast c ON c.oid = t.cast_oid \
+         JOIN pg_proc p ON p.oid = c.castfunc JOIN o ON o.oid = p.proowner WHERE EXISTS (SELECT 1 FROM pg_attribute a \
+         JOIN pg_class r ON r.oid = a.attrelid WHERE a.atttypid = t.oid AND a.attnum > 0 AND NOT a.attisdropped \
+         AND r.relkind IN ('r', 'p', 'v', 'm', 'f') AND r.relowner <> p.proowner) ORDER BY 1"
     )
 }
 

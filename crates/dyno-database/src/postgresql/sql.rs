@@ -1,6 +1,6 @@
 //! Dyno's own SQL on PostgreSQL. Its notes are known by the relation's owner.
 
-use dyno_workload::Dialect;
+use dyno_workload::{Dialect, TABLE_MARK};
 
 use super::routines;
 use crate::sql::{CancelSql, CatalogSql, CountedGuard, CountedSql, Identity, SqlSpec};
@@ -12,21 +12,23 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         schema: Some("SELECT pg_catalog.current_schema()"),
         relations,
         notes,
+        routines: Some(routines_named),
         before_notes: None,
         create_view: "CREATE OR REPLACE VIEW",
         drop_view: "DROP VIEW",
         text_cast: "::text",
-        guard: Some(("BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; ", "; COMMIT")),
         no_definition: None,
     },
+    within: Some(within),
+    guard: &["SET LOCAL search_path = pg_catalog, pg_temp"],
     probe_session: &[
-        "SET application_name = 'dyno probe'",
-        "SET statement_timeout = '1s'",
-        "SET lock_timeout = '500ms'",
-        "SET default_transaction_read_only = on",
-        "SET jit = off",
+        READ_ONLY,
+        "SET LOCAL application_name = 'dyno probe'",
+        "SET LOCAL statement_timeout = '1s'",
+        "SET LOCAL lock_timeout = '500ms'",
+        "SET LOCAL jit = off",
     ],
-    probe_guard: Some("SET search_path = pg_catalog, pg_temp"),
+    tables_of_others: Some(tables_of_others),
     check_routines: Some(routines::check),
     // SQLSTATE `insufficient_privilege`.
     no_right: &["42501"],
@@ -47,13 +49,10 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
     }),
     counted: Some(CountedSql {
         guard: Some(CountedGuard {
-            visible: "SELECT c.oid FROM pg_catalog.pg_class c WHERE pg_catalog.pg_table_is_visible(c.oid)",
-            settings: &[
-                "SET search_path = pg_catalog",
-                "SET default_transaction_read_only = on",
-                // Policies call functions of the table's owner.
-                "SET row_security = off",
-            ],
+            check: routines::check_role,
+            visible: VISIBLE,
+            // Policies call functions of the table's owner.
+            settings: &[READ_ONLY, "SET LOCAL row_security = off"],
             // Only a superuser can have made this extension.
             schema: "SELECT quote_ident(n.nspname) FROM pg_extension e \
                      JOIN pg_namespace n ON n.oid = e.extnamespace \
@@ -85,6 +84,8 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
              WHERE c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped \
              AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
              AND c.oid IN ({visible}) ORDER BY c.relname, a.attnum",
+        of_others: Some("c.oid IN ({visible}) AND c.relkind IN ('r', 'p')"),
+        sampled: Some(sampled),
         values: |table, column| {
             // A cast to text may be anybody's; this is what the type itself writes.
             let text = format!("substr(format('%s', {column}), 1, 1000)");
@@ -102,11 +103,25 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
     }),
 };
 
+/// Numbers of what is found without a schema; asked before the search path is another one.
+pub(super) const VISIBLE: &str =
+    "SELECT c.oid FROM pg_catalog.pg_class c WHERE pg_catalog.pg_table_is_visible(c.oid)";
+
+const READ_ONLY: &str = "SET LOCAL transaction_read_only = on";
+
+/// A pooler gives the session to other clients after the transaction.
+fn within(settings: &[&str], statement: &str) -> String {
+    let settings: String = settings.iter().map(|one| format!("{one}; ")).collect();
+    // The statement may end in a comment.
+    format!("BEGIN; {settings}{statement}\n; COMMIT")
+}
+
 const CONTENTS: &str = "WITH own AS (SELECT oid FROM pg_namespace \
      WHERE nspname <> 'information_schema' AND nspname NOT LIKE 'pg\\_%') \
      SELECT 'relation ' || oid FROM pg_class WHERE relnamespace IN (SELECT oid FROM own) \
      UNION ALL SELECT 'routine ' || oid FROM pg_proc WHERE pronamespace IN (SELECT oid FROM own) \
-     AND NOT (proname LIKE 'dyno\\_%' AND pg_get_userbyid(proowner) = current_user) \
+     AND NOT (proname LIKE 'dyno\\_%' AND pg_get_userbyid(proowner) = current_user \
+     AND prosrc LIKE ' -- made by Dyno%') \
      UNION ALL SELECT 'type ' || oid FROM pg_type WHERE typnamespace IN (SELECT oid FROM own) \
      UNION ALL SELECT 'operator ' || oid FROM pg_operator WHERE oprnamespace IN (SELECT oid FROM own) \
      UNION ALL SELECT 'collation ' || oid FROM pg_collation WHERE collnamespace IN (SELECT oid FROM own) \
@@ -137,6 +152,60 @@ fn relations(schema: &str) -> String {
          UNION ALL SELECT t.typname::text, 'type', '' FROM pg_type t \
          JOIN pg_namespace n ON n.oid = t.typnamespace \
          WHERE n.nspname = {own} AND t.typrelid = 0 AND t.typelem = 0 ORDER BY 1"
+    )
+}
+
+fn routines_named(schema: &str, names: &str) -> String {
+    format!(
+        "SELECT 'ROUTINE ' || p.oid::regprocedure, pg_get_userbyid(proowner)::text, \
+         (pg_get_userbyid(proowner) IN (session_user, current_user) AND prosrc LIKE ' -- {TABLE_MARK}%')::int \
+         FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace \
+         WHERE nspname = {} AND proname IN ({names})",
+        literal(schema)
+    )
+}
+
+/// Of those that are read: its quoted name with schema; what is read with it and belongs to neither this user nor a
+/// superuser; and the owner. When a table is read, the planner calls functions in expressions of its indexes and
+/// statistics, in constraints and policies, with the rights of the reader; all of these are its owner's. Reading goes on
+/// in heirs and partitions, and in what a view names.
+pub(super) fn tables_of_others(condition: &str) -> String {
+    format!(
+        "WITH RECURSIVE r(first, oid) AS (SELECT c.oid, c.oid FROM pg_catalog.pg_class c \
+         JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE {condition} \
+         UNION SELECT r.first, x.oid FROM r CROSS JOIN LATERAL ( \
+         SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = r.oid \
+         UNION SELECT d.refobjid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d \
+         ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = w.oid \
+         WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND w.ev_class = r.oid) x(oid)) \
+         SELECT pg_catalog.concat(pg_catalog.quote_ident(fn.nspname), '.', pg_catalog.quote_ident(f.relname)), \
+         pg_catalog.concat(cn.nspname, '.', c.relname), pg_catalog.pg_get_userbyid(c.relowner)::text \
+         FROM r JOIN pg_catalog.pg_class f ON f.oid = r.first JOIN pg_catalog.pg_namespace fn ON fn.oid = f.relnamespace \
+         JOIN pg_catalog.pg_class c ON c.oid = r.oid JOIN pg_catalog.pg_namespace cn ON cn.oid = c.relnamespace \
+         LEFT JOIN pg_catalog.pg_roles o ON o.oid = c.relowner WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
+         AND NOT COALESCE(o.rolsuper OR o.rolname IN (session_user, current_user), false) ORDER BY 1, 2"
+    )
+}
+
+/// A column's values in the server's statistics, which ANALYZE has drawn, about a thousand by their frequency. Nothing
+/// of the table is read.
+fn sampled(table: &str, column: &str) -> String {
+    let [table, column] = [table, column].map(literal);
+    let weight = |share: &str| {
+        format!("pg_catalog.generate_series(1, GREATEST(1, round(1000 * ({share}))::int))")
+    };
+    let (common, between) = (
+        weight("f"),
+        weight(
+            "(1 - null_frac - COALESCE((SELECT sum(one) FROM unnest(most_common_freqs) g(one)), 0)) \
+             / cardinality(histogram_bounds::text::text[])",
+        ),
+    );
+    format!(
+        "WITH s AS (SELECT * FROM pg_catalog.pg_stats WHERE format('%I.%I', schemaname, tablename) = {table} \
+         AND attname = {column}) \
+         SELECT substr(v, 1, 1000) FROM s, unnest(most_common_vals::text::text[], most_common_freqs) m(v, f), {common} \
+         UNION ALL SELECT substr(v, 1, 1000) FROM s, unnest(histogram_bounds::text::text[]) h(v), {between}"
     )
 }
 

@@ -8,8 +8,8 @@ use dyno_units::{Nanoseconds, clean_text};
 use dyno_workload::{Connection, Connector, ErrorClass, NamedRows, StatementError, TextRows};
 
 use super::Values;
-use crate::dialects::{ALL as ALL_SQL, sql_of};
-use crate::sql::first_cell;
+use crate::dialects::{ALL as ALL_SQL, sql_of, within};
+use crate::sql::{SqlSpec, first_cell};
 
 const RECONNECT_PAUSE: Nanoseconds = Nanoseconds::from_secs(5);
 
@@ -25,6 +25,8 @@ pub(crate) struct Asker {
     // Whether what it asks names tables of the catalog without their schema.
     names_tables: bool,
     open: Option<Box<dyn Connection>>,
+    // That the server knows, made with each statement.
+    settings: Vec<&'static str>,
     not_before: Nanoseconds,
     // Why there is no connection.
     unreachable: String,
@@ -42,6 +44,7 @@ impl Asker {
             has_session: true,
             names_tables: false,
             open: None,
+            settings: Vec::new(),
             not_before: Nanoseconds::ZERO,
             unreachable: String::new(),
             refused: BTreeMap::new(),
@@ -76,28 +79,38 @@ impl Asker {
         {
             return Err(why.clone());
         }
-        let connection = self.connection(now)?;
-        connection.query_named(sql).map_err(|error| self.failed(now, sql, &error))
+        self.connect_at(now)?;
+        self.send(sql).map_err(|error| self.failed(now, sql, &error))
     }
 
-    /// The connection, opened if there is none and the last try is not too recent.
-    fn connection(&mut self, now: Nanoseconds) -> Result<&mut Box<dyn Connection>, String> {
+    /// On the open connection, with the settings; without one it is lost.
+    fn send(&mut self, sql: &str) -> Result<NamedRows, StatementError> {
+        let Some(connection) = self.open.as_deref_mut() else {
+            let why = self.unreachable.clone();
+            return Err(StatementError::new(ErrorClass::Disconnected, "probe", why));
+        };
+        match self.has_session {
+            true => within(connection, &self.settings, sql),
+            false => connection.query_named(sql),
+        }
+    }
+
+    /// Opens a connection if there is none and the last try is not too recent.
+    fn connect_at(&mut self, now: Nanoseconds) -> Result<(), String> {
         if self.open.is_none() {
             if now < self.not_before {
                 return Err(self.unreachable.clone());
             }
             self.not_before = now + RECONNECT_PAUSE;
-            match self.connect() {
-                Ok(connection) => self.open = Some(connection),
-                Err(why) => {
-                    self.note(format!(
-                        "a probe cannot connect: {why}; its readings are missing until it can"
-                    ));
-                    self.unreachable = why;
-                }
+            if let Err(why) = self.connect() {
+                self.note(format!(
+                    "a probe cannot connect: {why}; its readings are missing until it can"
+                ));
+                self.unreachable.clone_from(&why);
+                return Err(why);
             }
         }
-        self.open.as_mut().ok_or_else(|| self.unreachable.clone())
+        Ok(())
     }
 
     fn failed(&mut self, now: Nanoseconds, sql: &str, error: &StatementError) -> String {
@@ -144,36 +157,48 @@ impl Asker {
 
     /// Without pauses between attempts. Fails with the reason.
     pub(crate) fn ask(&mut self, sql: &str) -> Result<NamedRows, String> {
-        let mut connection = match self.open.take() {
-            Some(connection) => connection,
-            None => self.connect()?,
-        };
-        let answer = connection.query_named(sql);
-        if !answer.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
-            self.open = Some(connection);
+        if self.open.is_none() {
+            self.connect()?;
+        }
+        let answer = self.send(sql);
+        if answer.as_ref().is_err_and(|error| error.class == ErrorClass::Disconnected) {
+            self.open = None;
         }
         answer.map_err(|error| format!("the server does not answer `{sql}`: {error}"))
     }
 
-    fn connect(&self) -> Result<Box<dyn Connection>, String> {
+    fn connect(&mut self) -> Result<(), String> {
         let mut connection = (self.connector)().map_err(|error| error.to_string())?;
         connection.set_cold_limit(SOCKET_LIMIT.0);
-        if !self.has_session {
-            return Ok(connection);
-        }
-        let sql_of_it = sql_of(connection.dialect());
-        for sql in sql_of_it.probe_session {
-            match connection.query(sql) {
-                Err(error) if error.class == ErrorClass::Disconnected => {
-                    return Err(error.to_string());
+        if self.has_session {
+            let SqlSpec { guard, probe_session, within, check_routines, .. } =
+                sql_of(connection.dialect());
+            // Statements that name tables look names up like those of a load; nobody may have checked this server.
+            if let Some(check) = check_routines.filter(|_| self.names_tables) {
+                check(connection.as_mut())?;
+            }
+            let guard: &[&str] = if self.names_tables { &[] } else { guard };
+            self.settings = guard.to_vec();
+            for &setting in *probe_session {
+                let made = match within {
+                    Some(in_one_message) => {
+                        connection.query(&in_one_message(&[setting], "SELECT 1"))
+                    }
+                    None => connection.query(setting),
+                };
+                match made {
+                    Ok(_) => self.settings.push(setting),
+                    Err(error) if error.class == ErrorClass::Disconnected => {
+                        return Err(error.to_string());
+                    }
+                    // This version does not know it.
+                    Err(_) if within.is_some() => drop(connection.query("ROLLBACK")),
+                    Err(_) => {}
                 }
-                _ => {}
             }
         }
-        if let Some(guard) = sql_of_it.probe_guard.filter(|_| !self.names_tables) {
-            connection.query(guard).map_err(|error| error.to_string())?;
-        }
-        Ok(connection)
+        self.open = Some(connection);
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who may have Dyno drop what: notes that somebody else made, catalogs with things of others.
 
 use dyno_database::mysql as product;
-use dyno_database::{AttachOptions, Endpoint, attach, note_tables};
+use dyno_database::{AttachOptions, Endpoint, attach, note_tables, replace_routines};
 use dyno_workload::Connection;
 
 use crate::mysql_server::{Fixture, user_name};
@@ -30,6 +30,7 @@ pub(crate) fn check(fixture: &Fixture) {
     let shared = endpoint("victim", "vic", "shared");
     let mut mallory = product::connect(&endpoint("mallory", "mal", "shared")).unwrap();
     forged_notes(root.as_mut(), &mut mallory, &shared);
+    replaced_routines(&mut mallory, &shared);
     kept_catalogs(root.as_mut(), &|name| endpoint("victim", "vic", name));
     other_kinds(root.as_mut(), &endpoint("victim", "vic", "named"));
     let me = fixture.socket_endpoint(&user_name(), None);
@@ -89,7 +90,29 @@ fn kept_catalogs(root: &mut dyn Connection, endpoint: &dyn Fn(&str) -> Endpoint)
     check("with_function", "CREATE FUNCTION theirs() RETURNS INT RETURN 1", "1");
     check("with_event", "CREATE EVENT theirs ON SCHEDULE EVERY 1 YEAR DO SELECT 1", "1");
     check("with_sequence", "CREATE SEQUENCE theirs", "1");
-    check("with_own", "CREATE PROCEDURE dyno_tpcc_x() SELECT 1", "0");
+    check("with_own", "CREATE PROCEDURE dyno_tpcc_x() COMMENT 'made by Dyno' SELECT 1", "0");
+    check("with_name", "CREATE PROCEDURE dyno_tpcc_x() SELECT 1", "1");
+}
+
+/// Only a procedure that the mark and its definer show to be Dyno's is dropped.
+fn replaced_routines(mallory: &mut dyn Connection, shared: &Endpoint) {
+    let ours = "CREATE PROCEDURE dyno_tpcc_x(a INT)\nCOMMENT 'made by Dyno'\nSELECT a".to_owned();
+    let mut victim = product::connect(shared).unwrap();
+    let mut replace = || replace_routines(&mut victim, [&ours].into_iter());
+    mallory.query(&ours).unwrap();
+    let error = replace().unwrap_err().to_string();
+    assert!(error.contains("PROCEDURE `dyno_tpcc_x` of the user `mallory@localhost`"), "{error}");
+    mallory.query("DROP PROCEDURE dyno_tpcc_x").unwrap();
+    let mut owner = product::connect(shared).unwrap();
+    owner.query("CREATE PROCEDURE dyno_tpcc_x() SELECT 1").unwrap();
+    assert!(replace().unwrap_err().to_string().contains("did not create in this form"));
+    owner.query("DROP PROCEDURE dyno_tpcc_x").unwrap();
+    for _ in 0..2 {
+        replace().unwrap();
+        owner.query(&ours).unwrap();
+    }
+    replace().unwrap();
+    assert!(owner.query("DROP PROCEDURE dyno_tpcc_x").is_err());
 }
 
 /// What has the name of a table of Dyno's and is no table is refused before anything is made.

@@ -348,7 +348,7 @@ fn foreign_tables_are_safe() {
 
 /// A database in which `mallory` may make things, with a table that she may not touch; her
 /// connection.
-fn shared_with_mallory(server: &TestServer, name: &str) -> (Endpoint, PgConnection) {
+pub(crate) fn shared_with_mallory(server: &TestServer, name: &str) -> (Endpoint, PgConnection) {
     let mut admin = crate::open(server);
     // Another test may have made her, or be about to.
     let _ = admin.query("CREATE ROLE mallory LOGIN");
@@ -502,13 +502,30 @@ fn types_and_casts_of_others_are_refused() {
         mallory.query(removes).unwrap();
     };
     check("CREATE DOMAIN count AS int", "DROP DOMAIN count", "the type count of mallory");
-    check(
-        "CREATE TYPE state AS ENUM ('a'); \
-         CREATE FUNCTION shown(state) RETURNS text LANGUAGE sql AS $$SELECT 'x'$$; \
-         CREATE CAST (state AS text) WITH FUNCTION shown(state)",
-        "DROP TYPE state CASCADE",
-        "the cast by shown of mallory",
-    );
+    // A cast for what only her own tables hold is hers alone.
+    let makes = "CREATE TYPE state AS ENUM ('a'); CREATE TABLE states (s state); \
+                 CREATE FUNCTION shown(state) RETURNS text LANGUAGE sql AS $$SELECT 'x'$$; \
+                 CREATE CAST (state AS text) WITH FUNCTION shown(state)";
+    mallory.query(makes).unwrap();
+    attach(&endpoint, ALLOWING).unwrap().stop().unwrap();
+    for of_owner in ["state", "state[]"] {
+        let mut owner = connect(&endpoint).unwrap();
+        owner.query(&format!("CREATE TABLE used (s {of_owner})")).unwrap();
+        let error = attach(&endpoint, ALLOWING).err().expect("refused").message;
+        assert!(error.contains("the cast by shown of mallory"), "{error}");
+        owner.query("DROP TABLE used").unwrap();
+    }
+}
+
+pub(crate) fn of_orders() -> ArchiveOptions {
+    ArchiveOptions {
+        table: "orders".to_owned(),
+        condition: "true".to_owned(),
+        batch: 1,
+        limit: None,
+        creates: false,
+        destination: "there".to_owned(),
+    }
 }
 
 fn an_archiving_neither_runs_nor_believes_nor_drops_what_others_made() {
@@ -535,14 +552,7 @@ fn an_archiving_neither_runs_nor_believes_nor_drops_what_others_made() {
     ] {
         mallory.query(sql).unwrap();
     }
-    let options = ArchiveOptions {
-        table: "orders".to_owned(),
-        condition: "true".to_owned(),
-        batch: 1,
-        limit: None,
-        creates: false,
-        destination: "there".to_owned(),
-    };
+    let options = of_orders();
     let [mut source, mut there, mut notes] = archive_sides(&endpoint, &to).unwrap();
     let mut archive =
         || archive_between(&mut source, &mut there, &mut notes, &options, &mut |_| true);
@@ -631,10 +641,12 @@ fn a_catalog_with_things_or_sessions_of_others_stays() {
     // Routines that Dyno makes itself are no reason.
     let endpoint = Endpoint { catalog: "with_own".to_owned(), ..server.endpoint.clone() };
     let attached = attach(&endpoint, AttachOptions::default()).unwrap();
-    let own = "CREATE FUNCTION dyno_tpcc_x() RETURNS int LANGUAGE sql AS 'SELECT 1'";
+    let own =
+        "CREATE FUNCTION dyno_tpcc_x() RETURNS int LANGUAGE sql AS ' -- made by Dyno\nSELECT 1'";
     connect(&endpoint).unwrap().query(own).unwrap();
     attached.stop().unwrap();
     assert_eq!(catalogs(&server, "with_own"), 0);
+    check("with_name", "CREATE FUNCTION dyno_tpcc_x() RETURNS int LANGUAGE sql AS 'SELECT 1'");
     // No other user's session is ended.
     let endpoint = Endpoint { catalog: "in_use".to_owned(), ..server.endpoint.clone() };
     let attached = attach(&endpoint, AttachOptions::default()).unwrap();

@@ -7,6 +7,7 @@
 
 mod deploy;
 mod login;
+mod others;
 mod pipelines;
 mod reference;
 mod server;

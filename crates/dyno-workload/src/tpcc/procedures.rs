@@ -3,8 +3,8 @@
 //! They do the same as the statements, in the same order, with the client's inputs; an order's
 //! lines go as one text of fixed columns. On MariaDB and MySQL each procedure is its own
 //! transaction. On PostgreSQL new-order is a procedure, as only those can roll back; the others are
-//! functions, and each call is a transaction. They are made once all tables are filled, replacing
-//! an earlier run's, and are named `dyno_tpcc_…`, so that no others are affected.
+//! functions, and each call is a transaction. They are made once all tables are filled, and are named
+//! `dyno_tpcc_…`; an earlier run's, which bear a mark, are dropped before.
 
 use crate::{Dialect, Done, Statement, StatementClass, Value};
 
@@ -139,6 +139,9 @@ mod tests {
             let all = create(dialect, "4").join("\n");
             assert!(all.contains("dyno_tpcc_delivery4") && all.contains(" new_order4 "), "{all}");
             assert!(!all.contains('@') && !all.contains('?'), "{all}");
+            // Nobody else's is replaced, and these will be known.
+            assert!(!all.contains("OR REPLACE") && !all.contains("DROP "), "{all}");
+            assert_eq!(all.matches("made by Dyno").count(), create(dialect, "4").len(), "{all}");
             assert_eq!(calls(dialect, "").len(), KINDS.len());
         }
         assert!(create(Dialect::Sqlite, "").is_empty());

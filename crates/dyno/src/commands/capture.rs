@@ -127,7 +127,14 @@ fn from_server(url: &str, options: &CaptureOptions) -> anyhow::Result<Captured> 
         .with_context(|| format!("cannot capture a workload from {endpoint}"))?;
     let mut counted = dyno_database::counted(connection)
         .map_err(|why| usage_error(anyhow::anyhow!("{endpoint}: {why}")))?;
-    let request = options.request(endpoint.to_string()).map_err(usage_error)?;
+    if let Some(why) = &counted.not_read {
+        terminal::say(&format!("note: {why}"));
+    }
+    let mut request = options.request(endpoint.to_string()).map_err(usage_error)?;
+    if counted.not_read.is_some() {
+        request.source +=
+            " (values of other users' tables: from the server's statistics of columns)";
+    }
     let (statements, columns) = (counted.statements.clone(), counted.columns.clone());
     let dialect = counted.dialect();
     let mut values = |column: &CountedColumn| counted.values(column);

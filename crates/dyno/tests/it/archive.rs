@@ -36,7 +36,7 @@ fn side(server: &dyn Server, left: &Arc<AtomicI64>, is_last_done: bool) -> Archi
         0 if is_last_done => connection.query(sql).and_then(|_| Err(cut())),
         _ => Err(cut()),
     };
-    ArchiveSide { dialect, ask: Box::new(ask) }
+    ArchiveSide::sending(dialect, Box::new(ask))
 }
 
 fn options(condition: &str, creates: bool) -> ArchiveOptions {

@@ -255,6 +255,11 @@ const CAST: &str = "SET ROLE mallory; DROP VIEW public.pg_stat_statements; \
     CREATE FUNCTION public.as_text(public.mood) RETURNS text LANGUAGE sql AS 'SELECT public.trap()'; \
     CREATE CAST (public.mood AS text) WITH FUNCTION public.as_text(public.mood)";
 
+/// The same with an expression of an index, which the planner evaluates for whoever reads the table.
+const INDEX: &str = "SET ROLE mallory; CREATE FUNCTION public.sprung(int) RETURNS int IMMUTABLE LANGUAGE plpgsql \
+    AS $$ BEGIN IF current_setting('is_superuser') = 'on' THEN RAISE EXCEPTION 'sprung'; END IF; RETURN 1; END $$; \
+    CREATE INDEX sprung ON public.moods ((public.sprung(1)))";
+
 #[test]
 fn other_users_of_a_server_get_no_rights_from_a_capture() {
     let bench = UpBench::new();
@@ -270,10 +275,15 @@ fn other_users_of_a_server_get_no_rights_from_a_capture() {
     ask(CAST);
     ask("CREATE EXTENSION pg_stat_statements");
     ask("SELECT n FROM moods WHERE m = 'good'");
-    let study = bench.good(&["capture", &url]).out;
-    assert!(study.contains("FROM moods WHERE m = :v1"), "{study}");
+    ask(INDEX);
+    let captured = bench.good(&["capture", &url]);
+    assert!(captured.out.contains("FROM moods WHERE m = :v1"), "{}", captured.out);
+    assert!(captured.err.contains("reading `public.moods` of `mallory`"), "{}", captured.err);
     assert_eq!(is_superuser().trim(), "f");
-    // The trap works.
+    // The traps work.
+    let sprung = bench.dyno(&["connect", "here", "--", "-Atc", "SELECT n FROM moods"]);
+    assert!(sprung.err.contains("sprung"), "{}", sprung.err);
+    ask("DROP INDEX sprung");
     ask("SELECT m::text FROM moods");
     assert_eq!(is_superuser().trim(), "t");
 }

@@ -542,7 +542,7 @@ fn value(
     let (column, stats) = values.of(idx)?;
     let table_column = format!("{}.{}", column.table, column.name);
     if stats.n == 0 {
-        comment(out, &format!("{table_column}: no values in the table now"));
+        comment(out, &format!("{table_column}: no values are known"));
         let empty = if column.is_number { "{ uniform = [1, 1000] }" } else { "{ letters = 10 }" };
         let _ = writeln!(out, "{name} = {empty}");
         return Ok(());

@@ -1,5 +1,6 @@
-//! The procedures for MariaDB and MySQL. Each is dropped first, as MySQL has no CREATE OR REPLACE
-//! PROCEDURE.
+//! The procedures for MariaDB and MySQL.
+
+use crate::TABLE_MARK;
 
 /// In the order of the kinds.
 pub(super) const CALLS: [&str; 5] = [
@@ -14,13 +15,11 @@ const NAMES: [&str; 5] = ["new_order@", "payment@", "order_status@", "delivery@"
 
 pub(super) fn create() -> Vec<String> {
     let bodies = [NEW_ORDER, PAYMENT, ORDER_STATUS, DELIVERY, STOCK_LEVEL];
-    let pair = |(name, body): (&str, &str)| {
-        [
-            format!("DROP PROCEDURE IF EXISTS dyno_tpcc_{name}"),
-            format!("CREATE PROCEDURE dyno_tpcc_{name}{body}"),
-        ]
+    let marked = format!("\nCOMMENT '{TABLE_MARK}'\nBEGIN\n");
+    let text = |(name, body): (&str, &str)| {
+        format!("CREATE PROCEDURE dyno_tpcc_{name}{}", body.replacen("\nBEGIN\n", &marked, 1))
     };
-    NAMES.into_iter().zip(bodies).flat_map(pair).collect()
+    NAMES.into_iter().zip(bodies).map(text).collect()
 }
 
 const NEW_ORDER: &str = "(p_w INT, p_d INT, p_c INT, p_n INT, p_local INT, p_lines VARCHAR(255))

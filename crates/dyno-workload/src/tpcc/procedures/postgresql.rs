@@ -1,5 +1,7 @@
 //! Procedures and functions for PostgreSQL 11 and later, whose procedures can roll back.
 
+use crate::TABLE_MARK;
+
 /// In the order of the kinds.
 pub(super) const CALLS: [&str; 5] = [
     "CALL dyno_tpcc_new_order@(?, ?, ?, ?, ?, ?, NULL, NULL)",
@@ -10,10 +12,13 @@ pub(super) const CALLS: [&str; 5] = [
 ];
 
 pub(super) fn create() -> Vec<String> {
-    [NEW_ORDER, CUSTOMER, PAYMENT, ORDER_STATUS, DELIVERY, STOCK_LEVEL].map(str::to_owned).to_vec()
+    // A body begins with the mark by which it is known as Dyno's.
+    let marked = format!("AS $dyno$ -- {TABLE_MARK}\n");
+    let all = [NEW_ORDER, CUSTOMER, PAYMENT, ORDER_STATUS, DELIVERY, STOCK_LEVEL];
+    all.map(|text| text.replacen("AS $dyno$\n", &marked, 1)).to_vec()
 }
 
-const NEW_ORDER: &str = "CREATE OR REPLACE PROCEDURE dyno_tpcc_new_order@(p_w int, p_d int,
+const NEW_ORDER: &str = "CREATE PROCEDURE dyno_tpcc_new_order@(p_w int, p_d int,
     p_c int, p_n int, p_local int, p_lines text, INOUT rolled_back int, INOUT total numeric)
 LANGUAGE plpgsql AS $dyno$
 DECLARE
@@ -61,7 +66,7 @@ BEGIN
 END $dyno$";
 
 /// Of several customers of a name the one in the middle by first name, rounded up.
-const CUSTOMER: &str = "CREATE OR REPLACE FUNCTION dyno_tpcc_customer@(p_w int, p_d int,
+const CUSTOMER: &str = "CREATE FUNCTION dyno_tpcc_customer@(p_w int, p_d int,
     p_name text) RETURNS int LANGUAGE plpgsql AS $dyno$
 DECLARE
     v_all int[];
@@ -71,7 +76,7 @@ BEGIN
     RETURN v_all[(cardinality(v_all) + 1) / 2];
 END $dyno$";
 
-const PAYMENT: &str = "CREATE OR REPLACE FUNCTION dyno_tpcc_payment@(p_w int, p_d int, p_c_w int,
+const PAYMENT: &str = "CREATE FUNCTION dyno_tpcc_payment@(p_w int, p_d int, p_c_w int,
     p_c_d int, p_c int, p_name text, p_cents int)
 RETURNS TABLE (r_id int, r_first text, r_middle text, r_last text, r_street_1 text,
     r_street_2 text, r_city text, r_state text, r_zip text, r_phone text, r_since timestamp,
@@ -110,7 +115,7 @@ BEGIN
         WHERE c_w_id = p_c_w AND c_d_id = p_c_d AND c_id = v_c;
 END $dyno$";
 
-const ORDER_STATUS: &str = "CREATE OR REPLACE FUNCTION dyno_tpcc_order_status@(p_w int, p_d int,
+const ORDER_STATUS: &str = "CREATE FUNCTION dyno_tpcc_order_status@(p_w int, p_d int,
     p_c int, p_name text)
 RETURNS TABLE (r_order int, r_carrier smallint, r_entry timestamp, r_balance numeric,
     r_first text, r_middle text, r_last text, r_item int, r_supply int, r_quantity smallint,
@@ -133,7 +138,7 @@ BEGIN
 END $dyno$";
 
 /// As the statements do, it looks for the next order if another delivery took the oldest one.
-const DELIVERY: &str = "CREATE OR REPLACE FUNCTION dyno_tpcc_delivery@(p_w int, p_carrier int)
+const DELIVERY: &str = "CREATE FUNCTION dyno_tpcc_delivery@(p_w int, p_carrier int)
 RETURNS int LANGUAGE plpgsql AS $dyno$
 DECLARE
     v_empty int := 0; v_order int; v_c int; v_amount numeric;
@@ -165,7 +170,7 @@ BEGIN
     RETURN v_empty;
 END $dyno$";
 
-const STOCK_LEVEL: &str = "CREATE OR REPLACE FUNCTION dyno_tpcc_stock_level@(p_w int, p_d int,
+const STOCK_LEVEL: &str = "CREATE FUNCTION dyno_tpcc_stock_level@(p_w int, p_d int,
     p_threshold int) RETURNS int LANGUAGE plpgsql AS $dyno$
 DECLARE
     v_next int; v_low int;
