@@ -155,18 +155,18 @@ impl Reader<'_> {
 
     /// `\gset` and `\aset` belong to the command before them.
     fn keep(&mut self, start: usize, is_all: bool, prefix: String) -> Result<(), SyntaxError> {
-        let line = self.line_number(start);
-        let message = format!("{}:{line}: \\gset must follow an SQL command", self.title);
-        let refused = |about: &str| SyntaxError { message: message + about, lines: Vec::new() };
-        match self.commands.last_mut() {
+        let about = match self.commands.last_mut() {
             Some(Command { action: Action::Sql(sql), .. }) if sql.keeps == Keeps::Nothing => {
                 sql.keeps = if is_all { Keeps::All(prefix) } else { Keeps::Last(prefix) };
-                Ok(())
+                return Ok(());
             }
             // pgbench has no first line of an SQL command yet when it reports this.
-            Some(Command { action: Action::Sql(_), .. }) | None => Err(refused("")),
-            Some(Command { line, .. }) => Err(refused(&format!(" ({line})"))),
-        }
+            Some(Command { action: Action::Sql(_), .. }) | None => String::new(),
+            Some(Command { line, .. }) => format!(" ({line})"),
+        };
+        let (title, line) = (self.title, self.line_number(start));
+        let message = format!("{title}:{line}: \\gset must follow an SQL command{about}");
+        Err(SyntaxError { message, lines: Vec::new() })
     }
 
     fn line_number(&self, at: usize) -> usize {

@@ -235,6 +235,18 @@ fn a_place_far_to_the_right_is_shown() {
     );
 }
 
+/// The line of each is not counted from the beginning.
+#[test]
+fn a_long_script_keeps_many_rows() {
+    let text = "select 1 \\gset\n".repeat(100_000);
+    let script = Script::read("s.sql", &text, &mut Names::new()).expect("the script is right");
+    let keeps = |command: &&Command| match &command.action {
+        Action::Sql(sql) => sql.keeps == Keeps::Last(String::new()),
+        _ => false,
+    };
+    assert_eq!(script.commands.iter().filter(keeps).count(), 100_000);
+}
+
 #[test]
 fn wrong_scripts_are_refused_as_by_pgbench() {
     let in_set = |what: &str| format!("s.sql:1: {what} in command \"set\"");

@@ -1,5 +1,7 @@
 //! What a script needs of the program that runs it, besides answers to its requests.
 
+use std::path::Path;
+
 use crate::Held;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +35,10 @@ pub trait Host: Send + Sync {
     /// A file that the script runs.
     /// Fails with why it cannot be read.
     fn file(&self, path: &str) -> Result<Module, String>;
+
+    /// Fails with why a script that is not trusted may not open this file to read it. One that cannot be opened at all is
+    /// for Lua to report, which opens it by its name.
+    fn may_open(&self, path: &Path) -> Result<(), String>;
 
     /// Where modules are looked for at first.
     fn package_path(&self) -> String;

@@ -435,6 +435,11 @@ impl State {
         Ok(())
     }
 
+    /// Turns that were counted up to the latest request, from the one before.
+    pub fn n_turns(&self) -> u64 {
+        self.watch.n_turns.get()
+    }
+
     pub fn sql(&self) -> &str {
         &self.sql
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
+mod callbacks;
 mod hostile;
 
 #[derive(Default)]
@@ -47,8 +48,17 @@ impl Host for Page {
     fn file(&self, path: &str) -> Result<Module, String> {
         match path {
             "compiled" => self.module(path, ""),
+            "again" => {
+                let text = "return dofile('again')".to_owned();
+                Ok(Module { path: path.to_owned(), text })
+            }
             _ => Err("there are no files".to_owned()),
         }
+    }
+
+    fn may_open(&self, path: &std::path::Path) -> Result<(), String> {
+        let is_refused = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
+        if is_refused { Err("it is not for scripts".to_owned()) } else { Ok(()) }
     }
 
     fn package_path(&self) -> String {
@@ -716,42 +726,6 @@ fn a_script_makes_no_requests_by_yielding() {
         // Whatever comes of it, it is no panic.
         end_of(&format!("function f() local c = sysbench.sql.driver():connect() {body} end"));
     }
-}
-
-/// In the smallest stack that a thread of Rust usually has.
-#[test]
-fn nested_calls_do_not_overflow_the_stack_of_the_thread() {
-    let nested = [
-        "local function g() return coroutine.wrap(g)() end function f() g() end",
-        "local function g() return coroutine.resume(coroutine.create(g)) end
-         function f() local ok, inner = g() while inner == true do _, inner = inner end error('C stack overflow') end",
-        "local function g() local ok, why = coroutine.resume(coroutine.create(g)) error(why, 0) end function f() g() end",
-        "local c = sysbench.sql.driver():connect()
-         local function g() c:query('x') coroutine.wrap(g)() end function f() g() end",
-        "local function g() table.sort({ 3, 2, 1 }, function() g() end) end function f() g() end",
-        "local function g() ('x'):gsub('x', g) end function f() g() end",
-        "local t = setmetatable({}, { __tostring = function(t) return tostring(t) end }) function f() tostring(t) end",
-        "local t = setmetatable({}, { __tostring = function(t) return string.format('%s', t) end }) function f() tostring(t) end",
-        "local t = setmetatable({}, { __tostring = function(t) return ('%d%d%d%d%d%s'):format(1, 2, 3, 4, 5, t) end })
-         function f() print(t) end",
-        "local t = setmetatable({}, { __tostring = function(t) require('ffi').C.printf('%s', t) end }) function f() io.write(t) end",
-
-        "local t = setmetatable({}, { __index = function(t, k) return t[k] end }) function f() return t.x end",
-        "local t = setmetatable({}, { __lt = function(a, b) return a < b end }) function f() return t < t end",
-        "local t = setmetatable({}, { __concat = function(a, b) return a .. b end }) function f() return t .. t end",
-        "local function g() return load(function() return g() end) end function f() error(select(2, g())) end",
-        "local function g() pcall(g) g() end function f() g() end",
-        "local function g() return xpcall(g, g) end function f() g() error('stack overflow') end",
-        "function f() f() f() end",
-    ];
-    let run = move || {
-        for text in nested {
-            let last = end_of(text);
-            let is_ended = last.contains("stack overflow") || last.contains("ran for too long");
-            assert!(is_ended || last.contains("error in error handling"), "{text}: {last}");
-        }
-    };
-    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! A script's text with a call before each turn of a loop and each run of a function, so that the script can be
-//! stopped wherever it is: compiled code looks at no hook, but it makes its calls.
+//! A script's text with a call before each turn of a loop, each run of a function and that of the text itself (which may
+//! load and run texts for ever), so that the script can be stopped wherever it is: compiled code looks at no hook, but it
+//! makes its calls.
 //!
 //! Nothing else changes: what is inserted stands on lines that are there, and a function that is called does
 //! no more than count. The text has to be one that Lua compiles.
@@ -14,7 +15,7 @@ pub(crate) fn watched(text: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = Vec::with_capacity(text.len() + text.len() / 4 + 128);
-    out.extend_from_slice(format!("local {TURN} = ... return function(...) ").as_bytes());
+    out.extend_from_slice(format!("local {TURN} = ... return function(...){CALL}").as_bytes());
     Rewriter { text, at: first(text), out: &mut out }.rewrite();
     // The last line may be a comment.
     out.extend_from_slice(b"\nend");
@@ -211,7 +212,8 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let out = String::from_utf8(watched(text.as_bytes()).unwrap()).unwrap();
-        let inner = out.strip_prefix("local __dyno_turn = ... return function(...) ").unwrap();
+        let inner = out.strip_prefix("local __dyno_turn = ... return function(...)").unwrap();
+        let inner = inner.strip_prefix(" __dyno_turn(); ").unwrap();
         let inner = inner.strip_suffix("\nend").unwrap();
         assert_eq!(inner.replace(" __dyno_turn(); ", "@"), expected, "{text}");
         assert_eq!(out.lines().count(), text.lines().count().max(1) + 1, "{text}");

@@ -9,20 +9,90 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::ByteCount;
 
-/// Opens a file that a user or a study names; links are followed. Devices have no end, and pipes wait for a writer.
+/// Opens a file that somebody names; links are followed. Devices have no end, pipes wait for a writer, and files of the
+/// kernel do either, or have effects when they are read. Whose file it is has to be known to whoever names it; a name that
+/// a study or a script has is for [`open_unplanted`].
 pub fn open_named(path: &Path) -> Result<File> {
+    // Opening one of the kernel's may have effects, too. What was opened is looked at again: the name may lead elsewhere.
+    refuse_kernel(&rustix::fs::statfs(path)?)?;
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(flags).open(path)?;
+    refuse_kernel(&rustix::fs::fstatfs(&file)?)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(Error::other("it is not a regular file")),
     }
 }
 
-/// The whole of such a file, of at most `most` bytes.
+/// File systems that show the kernel's own state, or pass on what programs answer, by the numbers of `linux/magic.h`.
+const KERNEL: [u32; 23] = [
+    0x0000_9fa0, // proc
+    0x6265_6572, // sysfs
+    0x7472_6163, // tracefs
+    0x6462_6720, // debugfs
+    0x7363_6673, // securityfs
+    0x6265_6570, // configfs
+    0x0027_e0eb, // cgroup
+    0x6367_7270, // cgroup2
+    0x0765_5821, // resctrl
+    0xde5e_81e4, // efivarfs
+    0x6165_676c, // pstore
+    0xcafe_4a11, // bpf
+    0xf97c_ff8c, // selinuxfs
+    0x4341_5d53, // smackfs
+    0x4249_4e4d, // binfmt_misc
+    0x6e73_6673, // nsfs
+    0x5049_4446, // pidfs
+    0x1980_0202, // mqueue
+    0x6759_6969, // rpc_pipefs
+    0x6e66_7364, // nfsd
+    0x6573_5543, // fusectl
+    0xabba_1974, // xenfs
+    0x0000_0187, // autofs
+];
+
+fn refuse_kernel(of: &rustix::fs::StatFs) -> Result<()> {
+    match KERNEL.contains(&(of.f_type as u32)) {
+        true => Err(Error::other("it is a file of the kernel, which may have no end")),
+        false => Ok(()),
+    }
+}
+
+/// As [`open_named`], a file that a study or a script names: none that another user has put where everybody may, because
+/// what is in it runs, or decides a result.
+pub fn open_unplanted(path: &Path) -> Result<File> {
+    let file = open_named(path)?;
+    let (way, opened) = (way_to(path)?, file.metadata()?);
+    if let Some((found, user)) = planted(&way, rustix::process::geteuid().as_raw()) {
+        return Err(Error::other(format!(
+            "{} belongs to user {user} and lies in a folder that everybody may write to, so that this user decides what \
+             is in it; copy it to a folder of your own",
+            found.display()
+        )));
+    }
+    // Nobody has put it there, and taken it away since.
+    let is_there = |(_, facts): &(PathBuf, Metadata)| {
+        (facts.dev(), facts.ino()) == (opened.dev(), opened.ino())
+    };
+    match way.last().is_some_and(is_there) {
+        true => Ok(file),
+        false => Err(Error::other("it was replaced while it was opened")),
+    }
+}
+
+/// The whole of what [`open_named`] opens, of at most `most` bytes.
 pub fn read_named(path: &Path, most: u64) -> Result<Vec<u8>> {
+    whole(open_named(path)?, most)
+}
+
+/// The whole of what [`open_unplanted`] opens, of at most `most` bytes.
+pub fn read_unplanted(path: &Path, most: u64) -> Result<Vec<u8>> {
+    whole(open_unplanted(path)?, most)
+}
+
+fn whole(file: File, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let n_read = open_named(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let n_read = file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     match n_read as u64 > most {
         true => Err(Error::other(format!("it is larger than {}", ByteCount(most)))),
         false => Ok(bytes),
@@ -79,13 +149,14 @@ fn parts_of(path: &Path) -> Vec<OsString> {
 
 /// A file on the way in a folder open to everybody, and its owner if neither `user` nor root.
 pub fn planted_on_way(path: &Path, user: u32) -> Result<Option<(PathBuf, u32)>> {
-    for (passed, facts) in way_to(path)? {
-        let is_foreign = facts.uid() != 0 && facts.uid() != user;
-        if is_foreign && passed.parent().is_some_and(is_open_to_all) {
-            return Ok(Some((passed, facts.uid())));
-        }
-    }
-    Ok(None)
+    Ok(planted(&way_to(path)?, user))
+}
+
+fn planted(way: &[(PathBuf, Metadata)], user: u32) -> Option<(PathBuf, u32)> {
+    let is_foreign = |facts: &Metadata| facts.uid() != 0 && facts.uid() != user;
+    let mut foreign = way.iter().filter(|(_, facts)| is_foreign(facts));
+    let found = foreign.find(|(passed, _)| passed.parent().is_some_and(is_open_to_all));
+    found.map(|(passed, facts)| (passed.clone(), facts.uid()))
 }
 
 fn is_open_to_all(folder: &Path) -> bool {
@@ -115,6 +186,16 @@ mod tests {
         check(&pipe, 3, "it is not a regular file");
         check(Path::new("/dev/zero"), 3, "it is not a regular file");
         check(folder.path(), 3, "it is not a regular file");
+        let of_kernel = "it is a file of the kernel, which may have no end";
+        for name in ["/proc/self/environ", "/proc/self", "/proc/sys/kernel/ostype", "/sys"] {
+            check(Path::new(name), 3, of_kernel);
+        }
+        symlink("/proc/version", folder.path().join("version")).expect("made");
+        check(&folder.path().join("version"), 3, of_kernel);
+        // A descriptor's name is there, too, and leads to what it is open for.
+        let open = File::open(&path).expect("opened");
+        let name = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        assert_eq!(read_named(Path::new(&name), 3).expect("it is read"), b"abc");
         check(&path, 2, "it is larger than 2 B");
         assert_eq!(read_named(&path, u64::MAX).expect("it is read"), b"abc");
     }
@@ -175,6 +256,13 @@ mod tests {
         check("open/new", None);
         check("open/link/x", Some("open/link"));
         check("closed/theirs", None);
+        fs::write(path("open/theirs/inner/file"), "x").expect("written");
+        fs::write(path("closed/theirs/file"), "x").expect("written");
+        assert_eq!(read_unplanted(&path("closed/theirs/file"), 1).expect("it is read"), b"x");
+        assert_eq!(read_named(&path("open/theirs/inner/file"), 1).expect("it is read"), b"x");
+        let why =
+            read_unplanted(&path("open/theirs/inner/file"), 1).expect_err("planted").to_string();
+        assert!(why.contains("open/theirs belongs to user 54321 and lies in a folder"), "{why}");
         assert_eq!(planted_on_way(&path("open/theirs"), 54_321).expect("examined"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Files that a study or a command line names: scripts, their modules, and lists of values. Those of a study are read
 //! before it, so that later stages work on texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 #[cfg(feature = "lua")]
@@ -15,6 +15,9 @@ use toml::Value;
 
 /// In bytes.
 const FILE_MOST: u64 = 64 << 20;
+
+/// Most bytes of all files that a study names: their texts are kept.
+const FILES_MOST: u64 = 512 << 20;
 
 /// Their names and digests are kept.
 #[cfg(feature = "lua")]
@@ -33,24 +36,25 @@ pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
         catalog.add(declared::spec(BTreeMap::new()));
         return Ok(catalog);
     };
+    let mut left = FILES_MOST;
     if let Some(files) = named(&study, pgbench::NAME) {
         let is_built_in =
             |file: &String| dyno_pgbench::BUILT_IN.iter().any(|script| script.name == file);
         let mut texts = BTreeMap::new();
         for file in files.into_iter().filter(|file| !is_built_in(file)) {
-            let (text, digest) = read(&folder.join(&file), "script")?;
+            let (text, digest) = read((folder, &file), "script", &mut left)?;
             texts.insert(file, ScriptText { text, digest });
         }
         catalog.add(pgbench::spec(texts));
     }
     #[cfg(feature = "lua")]
     if let Some(files) = named(&study, dyno_workload::lua::NAME) {
-        catalog.add(of_sysbench(files, folder)?);
+        catalog.add(of_sysbench(files, folder, &mut left)?);
     }
     if let Some(files) = declared_files(&study) {
         let mut texts = BTreeMap::new();
         for file in files {
-            let (text, _) = read(&folder.join(&file), "list of values")?;
+            let (text, _) = read((folder, &file), "list of values", &mut left)?;
             texts.insert(file, text);
         }
         catalog.add(declared::spec(texts));
@@ -72,7 +76,7 @@ pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<Strin
         names.extend(lua.into_iter().filter(|name| dyno_sysbench::built_in(name).is_none()));
     }
     names.extend(declared_files(&study).unwrap_or_default());
-    let mut texts = BTreeMap::new();
+    let (mut texts, mut left) = (BTreeMap::new(), FILES_MOST);
     for name in names {
         let parts = Path::new(&name).components();
         if !parts.clone().all(|part| matches!(part, std::path::Component::Normal(_))) {
@@ -81,7 +85,7 @@ pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<Strin
                  hosts of `trials_on`"
             )));
         }
-        let (text, _) = read(&folder.join(&name), "file")?;
+        let (text, _) = read((folder, &name), "file", &mut left)?;
         texts.insert(name, text);
     }
     let bytes: usize = texts.values().map(String::len).sum();
@@ -96,13 +100,13 @@ pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<Strin
 }
 
 /// Files with values for generators; none if no workload is declared.
-fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
+fn declared_files(study: &toml::Table) -> Option<BTreeSet<String>> {
     let tables = study.get("workload")?.as_table()?;
     let is_declared = |table: &&Value| {
         table.get("transaction").is_some()
             || table.get("workload").and_then(Value::as_str) == Some(declared::NAME)
     };
-    let mut files = Vec::new();
+    let mut files = BTreeSet::new();
     let declared: Vec<&Value> = tables.values().filter(is_declared).collect();
     let mut open = declared.clone();
     while let Some(value) = open.pop() {
@@ -118,9 +122,22 @@ fn declared_files(study: &toml::Table) -> Option<Vec<String>> {
     (!declared.is_empty()).then_some(files)
 }
 
-fn read(path: &Path, what: &str) -> anyhow::Result<(String, String)> {
-    let text = contents(path).map_err(|why| {
+/// A file that a study names relative to its folder, and its digest. Of the bytes that are left for such files, it takes its own.
+fn read(
+    (folder, name): (&Path, &str),
+    what: &str,
+    left: &mut u64,
+) -> anyhow::Result<(String, String)> {
+    let path = folder.join(name);
+    let text = contents(&path).map_err(|why| {
         crate::usage_error(anyhow::anyhow!("cannot read the {what} {}: {why}", path.display()))
+    })?;
+    *left = left.checked_sub(text.len() as u64).ok_or_else(|| {
+        crate::usage_error(anyhow::anyhow!(
+            "the files that this study names, {} the last one, are together larger than {} MiB",
+            path.display(),
+            FILES_MOST >> 20
+        ))
     })?;
     let digest = digest(&text);
     Ok((text, digest))
@@ -130,8 +147,9 @@ fn contents(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes(path)?).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    dyno_units::read_named(path, FILE_MOST).map_err(|error| error.to_string())
+/// Of whatever a study or a script names: its script, modules, lists, and what it runs.
+fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    dyno_units::read_unplanted(path, FILE_MOST).map_err(|error| error.to_string())
 }
 
 /// Whether something is there that counts where somebody looks for it: nothing that another user has put where
@@ -141,11 +159,23 @@ pub(crate) fn is_there(path: &Path) -> bool {
     path.exists() && planted_on_way(path, me).is_ok_and(|found| found.is_none())
 }
 
-/// Bytes that are not UTF-8 are replaced.
 #[cfg(feature = "lua")]
 pub(crate) fn module(path: &Path) -> Result<Module, String> {
-    let text = String::from_utf8_lossy(&bytes(path)?).into_owned();
-    Ok(Module { path: path.display().to_string(), text })
+    bytes(path).map(|bytes| module_of(path, &bytes))
+}
+
+/// A script that the command line names by its path, which may be another user's.
+#[cfg(feature = "lua")]
+pub(crate) fn named_by_user(path: &Path) -> Result<Module, String> {
+    let bytes = dyno_units::read_named(path, FILE_MOST).map_err(|error| error.to_string())?;
+    Ok(module_of(path, &bytes))
+}
+
+/// Bytes that are not UTF-8 are replaced.
+#[cfg(feature = "lua")]
+fn module_of(path: &Path, bytes: &[u8]) -> Module {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    Module { path: path.display().to_string(), text }
 }
 
 /// Looks for a module: beside the script, in the places of `path`, and among those that are built in. One that another
@@ -173,10 +203,20 @@ pub(crate) fn find_module(name: &str, path: &str, folder: Option<&Path>) -> Resu
     {
         return Ok(module);
     }
-    let mut there = places.iter().filter(|place| is_there(place));
-    let found = there.find_map(|place| module(place).ok());
+    let found = places.iter().find_map(|place| module(place).ok());
     let no_file = |place: &PathBuf| format!("\n\tno file '{}'", place.display());
     found.or_else(built_in).ok_or_else(|| places.iter().map(no_file).collect())
+}
+
+/// Waits for so many microseconds, in pieces, so that it is noticed when scripts are to end.
+#[cfg(feature = "lua")]
+pub(crate) fn sleep(us: f64, are_to_end: &dyn Fn() -> bool) {
+    const PIECE_US: f64 = 100_000.0;
+    let mut left = us;
+    while left > 0.0 && !are_to_end() {
+        std::thread::sleep(std::time::Duration::from_micros(left.min(PIECE_US) as u64));
+        left -= PIECE_US;
+    }
 }
 
 pub(crate) fn digest(text: &str) -> String {
@@ -185,8 +225,9 @@ pub(crate) fn digest(text: &str) -> String {
 
 #[cfg(feature = "lua")]
 fn of_sysbench(
-    files: Vec<String>,
+    files: BTreeSet<String>,
     folder: &Path,
+    left: &mut u64,
 ) -> anyhow::Result<dyno_workload::catalog::WorkloadSpec> {
     use dyno_workload::lua;
     use std::sync::Arc;
@@ -196,7 +237,7 @@ fn of_sysbench(
             continue;
         }
         let path = folder.join(&file);
-        let (text, own) = read(&path, "script")?;
+        let (text, own) = read((folder, &file), "script", left)?;
         let beside = path.parent().map(Path::to_owned);
         let host = Arc::new(StudyHost { folder: beside, ..StudyHost::default() });
         let path = path.display().to_string();
@@ -263,12 +304,20 @@ impl dyno_sysbench::Host for StudyHost {
         self.noted(path, Module { path: found.display().to_string(), text })
     }
 
+    fn may_open(&self, path: &Path) -> Result<(), String> {
+        match dyno_units::open_unplanted(path) {
+            // No error of the system is of this kind.
+            Err(error) if error.kind() == std::io::ErrorKind::Other => Err(error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
     fn package_path(&self) -> String {
         "/usr/share/sysbench/?.lua".to_owned()
     }
 
     fn sleep(&self, us: f64) {
-        std::thread::sleep(std::time::Duration::from_micros(us as u64));
+        sleep(us, &crate::signals::have_come);
     }
 
     fn execute(&self, _: Option<&str>) -> i32 {
@@ -281,8 +330,8 @@ impl dyno_sysbench::Host for StudyHost {
     }
 }
 
-/// Also of factors' levels; none if no table is of this workload.
-fn named(study: &toml::Table, workload: &str) -> Option<Vec<String>> {
+/// Also of factors' levels, each once; none if no table is of this workload.
+fn named(study: &toml::Table, workload: &str) -> Option<BTreeSet<String>> {
     let tables = study.get("workload")?.as_table()?;
     let is_ours = |(name, table): &(&String, &Value)| {
         let word = table.get("workload").and_then(Value::as_str).unwrap_or(name);
@@ -323,7 +372,10 @@ mod tests {
     #[test]
     fn what_has_no_end_is_not_read() {
         let check = |path: &Path, expected: &str| {
-            let why = read(path, "script").expect_err(expected).to_string();
+            let path = path.to_str().expect("it is text");
+            let mut left = FILES_MOST;
+            let read = read((Path::new(""), path), "script", &mut left);
+            let why = read.expect_err(expected).to_string();
             assert!(why.ends_with(expected), "{why}");
         };
         check(Path::new("/dev/zero"), "/dev/zero: it is not a regular file");
@@ -336,6 +388,18 @@ mod tests {
         let large = folder.path().join("large");
         std::fs::File::create(&large).unwrap().set_len(FILE_MOST + 1).unwrap();
         check(&large, "it is larger than 64 MiB");
+        check(Path::new("/proc/self/environ"), "it is a file of the kernel, which may have no end");
+    }
+
+    #[test]
+    fn files_of_a_study_are_bounded_together() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.sql"), "SELECT").unwrap();
+        let mut left = 10;
+        let mut read = || read((folder.path(), "a.sql"), "script", &mut left);
+        assert_eq!(read().unwrap().0, "SELECT");
+        let why = read().unwrap_err().to_string();
+        assert!(why.ends_with("/a.sql the last one, are together larger than 512 MiB"), "{why}");
     }
 
     #[test]
@@ -372,6 +436,72 @@ mod tests {
         }
     }
 
+    /// Each way by which a study or a script names a file, with what it says to one of another user in a shared folder.
+    #[test]
+    fn a_file_of_another_user_in_a_shared_folder_is_not_read() {
+        let shared = tempfile::tempdir().expect("a folder");
+        std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o1777)).expect("set");
+        let check = |name: &str, study: &str| {
+            let path = shared.path().join(name);
+            std::fs::write(&path, "function event() end").expect("written");
+            let found = [catalog(study, shared.path()).err(), files(study, shared.path()).err()];
+            assert!(found.iter().all(Option::is_none), "{study}: {found:?}");
+            if rustix::process::geteuid().is_root() {
+                chown(&path, Some(54_321), None).expect("given away");
+                let found =
+                    [catalog(study, shared.path()).err(), files(study, shared.path()).err()];
+                for why in found.map(|why| why.expect(study).to_string()) {
+                    assert!(why.contains("belongs to user 54321 and lies in a folder"), "{why}");
+                }
+            }
+        };
+        check("a.sql", "[workload.pgbench]\nscript = 'a.sql'\n");
+        check("a.txt", "[[workload.x.transaction]]\nvalues = { a = { lines = 'a.txt' } }\n");
+        #[cfg(feature = "lua")]
+        {
+            check("a.lua", "[workload.sysbench]\nscript = 'a.lua'\n");
+            let host = StudyHost { folder: Some(shared.path().to_owned()), ..StudyHost::default() };
+            use dyno_sysbench::Host as _;
+            let of_script = |name: &str| {
+                let path = shared.path().join(name);
+                let is_module = host.module(name.trim_end_matches(".lua"), "").is_ok();
+                [host.file(name).is_ok(), is_module, host.may_open(&path).is_ok()]
+            };
+            std::fs::write(shared.path().join("mine.lua"), "").expect("written");
+            assert_eq!(of_script("mine.lua"), [true; 3]);
+            if rustix::process::geteuid().is_root() {
+                assert_eq!(of_script("a.lua"), [false; 3]);
+            }
+        }
+    }
+
+    #[cfg(feature = "lua")]
+    #[test]
+    fn scripts_of_a_study_open_only_files_that_have_an_end() {
+        use dyno_sysbench::Host as _;
+        let host = StudyHost::default();
+        let check = |path: &str, expected: Result<(), &str>| {
+            assert_eq!(host.may_open(Path::new(path)), expected.map_err(str::to_owned), "{path}");
+        };
+        let not_regular = Err("it is not a regular file");
+        check(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), Ok(()));
+        // Lua says so.
+        check("/nowhere/at/all", Ok(()));
+        check("/dev/zero", not_regular);
+        check("/", not_regular);
+        check("", Ok(()));
+        check("/proc/self/environ", Err("it is a file of the kernel, which may have no end"));
+    }
+
+    #[cfg(feature = "lua")]
+    #[test]
+    fn a_script_that_sleeps_for_ever_is_ended() {
+        let n_looks = std::cell::Cell::new(0);
+        sleep(f64::INFINITY, &|| n_looks.replace(n_looks.get() + 1) == 2);
+        assert_eq!(n_looks.get(), 3);
+        sleep(f64::NAN, &|| false);
+    }
+
     #[cfg(feature = "lua")]
     #[test]
     fn modules_are_looked_for_in_bounded_files_and_places() {
@@ -391,7 +521,8 @@ mod tests {
         std::fs::write(folder.path().join("own.lua"), "require('oltp_common')").unwrap();
         let check = |files: &[&str], expected: [bool; 2]| {
             let files = files.iter().map(|file| (*file).to_owned()).collect();
-            let spec = of_sysbench(files, folder.path()).unwrap();
+            let mut left = FILES_MOST;
+            let spec = of_sysbench(files, folder.path(), &mut left).unwrap();
             let has = |name: &str| spec.options.iter().any(|option| option.name == name);
             assert_eq!([has("range_selects"), has("mine")], expected);
         };

@@ -159,7 +159,7 @@ struct Proof {
 impl Proof {
     fn new(endpoint: &Endpoint, greeting: &Greeting, is_trusted: bool) -> Result<Proof, String> {
         let key = endpoint.server_public_key.as_ref().map(|path| {
-            dyno_units::read_named(path, KEY_MOST).map_err(|error| {
+            dyno_units::read_unplanted(path, KEY_MOST).map_err(|error| {
                 format!("the server's public key in {} cannot be read: {error}", path.display())
             })
         });

@@ -217,7 +217,7 @@ fn read_roots(path: &Path) -> io::Result<RootCertStore> {
     };
     let mut roots = RootCertStore::empty();
     let text =
-        dyno_units::read_named(path, ROOTS_MOST).map_err(|error| refuse(error.to_string()))?;
+        dyno_units::read_unplanted(path, ROOTS_MOST).map_err(|error| refuse(error.to_string()))?;
     for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
         roots.add(certificate).map_err(|error| refuse(error.to_string()))?;

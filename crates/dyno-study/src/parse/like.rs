@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::table::RawTable;
+use super::table::{RawTable, TABLES_MOST};
 use super::value::Given;
 use crate::Diagnostic;
 use crate::nearest::did_you_mean;
@@ -17,13 +17,14 @@ enum State {
     Done,
 }
 
-/// Each table with what it inherits; none where `like` leads nowhere or in a circle. Every table is
-/// visited once, however long the chains are.
+/// Each table with what it inherits; none where `like` leads nowhere or in a circle, and none at all if they are too large.
+/// Every table is visited once, however long the chains are.
 pub(super) fn resolve<'a>(tables: &[RawTable<'a>]) -> Vec<Option<RawTable<'a>>> {
     let places: BTreeMap<&str, usize> =
         tables.iter().enumerate().map(|(index, table)| (table.name, index)).collect();
     let mut states = vec![State::New; tables.len()];
     let mut resolved: Vec<Option<RawTable<'a>>> = vec![None; tables.len()];
+    let mut size = 0_usize;
     for first in 0..tables.len() {
         let mut chain = Vec::new();
         let mut at = first;
@@ -59,11 +60,27 @@ pub(super) fn resolve<'a>(tables: &[RawTable<'a>]) -> Vec<Option<RawTable<'a>>> 
             }
             let table = &tables[index];
             let whole = parent.as_ref().map_or_else(|| table.clone(), |one| table.over(one));
+            size = size.saturating_add(whole.size());
+            if size > TABLES_MOST {
+                report_size(table);
+                return vec![None; tables.len()];
+            }
             parent = Some(whole.clone());
             resolved[index] = Some(whole);
         }
     }
     resolved
+}
+
+fn report_size(table: &RawTable<'_>) {
+    let message = format!(
+        "the {} tables of this study are larger than {} MiB, with what each is `like`",
+        table.kind.name,
+        TABLES_MOST >> 20
+    );
+    Diagnostic::new(table.name_span.clone(), message)
+        .with_label("what it is `like` counts again here")
+        .add_to(table.parser);
 }
 
 /// The table that one is like; a name that no table has is reported.

@@ -100,7 +100,16 @@ pub(super) struct RawTable<'a> {
     empty: Vec<Entry<'a>>,
 }
 
+/// Most bytes of tables that a study multiplies: by `like`, or by what varies.
+pub(super) const TABLES_MOST: usize = 256 << 20;
+
 impl<'a> RawTable<'a> {
+    /// About how many bytes the table takes, with a copy of each text.
+    pub(super) fn size(&self) -> usize {
+        const FIELD: usize = 100;
+        self.entries.iter().map(|(field, entry)| FIELD + field.len() + entry.span.len()).sum()
+    }
+
     pub(super) fn entry(&self, field: &str) -> Option<&Entry<'a>> {
         self.entries.get(field)
     }

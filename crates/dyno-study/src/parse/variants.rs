@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::choice::{Choice, Chosen};
 use super::design::TRIALS_MAX;
 use super::parser::Parser;
-use super::table::{Kind, NamedTable};
+use super::table::{Kind, NamedTable, RawTable, TABLES_MOST};
 use super::vary::ReadFactor;
 use super::{database, job, volume};
 use crate::job::OTHER_DATABASE;
@@ -50,6 +50,9 @@ pub(super) fn make(
     if chosen.iter().any(|one| matches!(one.choice, Choice::Unknown)) || n? > TRIALS_MAX {
         return None;
     }
+    if are_too_large(parser, factors, chosen) {
+        return None;
+    }
     let fixed = baseline_levels(factors, baseline, chosen);
     // Once for each level, not for each variant that has it.
     let shown: Vec<Vec<String>> = factors
@@ -83,6 +86,39 @@ pub(super) fn make(
         })
         .collect();
     made.into_iter().collect()
+}
+
+/// Whether tables and names of the variants would take too much memory, which is reported then.
+fn are_too_large(
+    parser: &Parser<'_>,
+    factors: &[ReadFactor<'_>],
+    chosen: &[Chosen<'_, '_>],
+) -> bool {
+    let combined = |n: usize, one: &ReadFactor<'_>| n.saturating_mul(one.factor.levels.len());
+    let longest =
+        |one: &ReadFactor<'_>| one.factor.levels.iter().map(String::len).max().unwrap_or(0);
+    let levels: usize = factors.iter().map(longest).sum();
+    let names = factors.iter().fold(levels, combined);
+    let of_kind = |chosen: &Chosen<'_, '_>| {
+        let kind = chosen.tables.kind;
+        let own: Vec<_> = factors.iter().filter(|one| one.path.kind == kind).collect();
+        if own.iter().all(|one| one.path.field.is_none()) {
+            return 0;
+        }
+        let raws = chosen.tables.tables.iter().filter_map(|one| one.raw.as_ref());
+        let largest = raws.map(RawTable::size).max().unwrap_or(0);
+        own.into_iter().fold(largest + levels, combined)
+    };
+    let is_too_large = chosen.iter().map(of_kind).fold(names, usize::saturating_add) > TABLES_MOST;
+    if let Some(first) = factors.first().filter(|_| is_too_large) {
+        let message =
+            format!("the tables of all variants would take more than {} MiB", TABLES_MOST >> 20);
+        Diagnostic::new(first.key_span.clone(), message)
+            .with_label("all levels of all factors are combined")
+            .with_help("vary fewer factors at once, or fewer levels of each")
+            .add_to(parser);
+    }
+    is_too_large
 }
 
 fn level(read: &ReadFactor<'_>, shown: &str) -> Level {

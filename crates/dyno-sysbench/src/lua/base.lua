@@ -11,6 +11,7 @@ local shared = { host = host, op = op }
 -- these files call nothing by its name (a test sees to it): they have what they need from here.
 local error, pcall, type, tostring, tonumber, select = error, pcall, type, tostring, tonumber, select
 local setmetatable, raw_get, words, format_text, concat = setmetatable, rawget, string.match, string.format, table.concat
+local getmetatable, setfenv, parts_of = getmetatable, setfenv, string.gmatch
 
 -- A coroutine that Dyno resumes asks by yielding. One that the script made passes the question on.
 local yield, raw_resume, create = coroutine.yield, coroutine.resume, coroutine.create
@@ -77,9 +78,8 @@ function coroutine.wrap(body)
   end
 end
 
--- Each call that calls the script back takes eight kibibytes of that stack.
+-- Each call of C that calls the script back takes of that stack as well, up to eight kibibytes.
 local MOST_CALLBACKS = 100
-local raw_gsub = string.gsub
 local n_callbacks = 0
 local function left(ok, ...)
   n_callbacks = n_callbacks - 1
@@ -88,28 +88,46 @@ local function left(ok, ...)
   end
   return ...
 end
-function string.gsub(text, pattern, by, n)
-  local kind = type(by)
-  if kind ~= "function" and kind ~= "table" then
-    return raw_gsub(text, pattern, by, n)
-  elseif n_callbacks >= MOST_CALLBACKS then
-    error("C stack overflow", 2)
-  end
-  n_callbacks = n_callbacks + 1
-  return left(pcall(raw_gsub, text, pattern, by, n))
-end
-
--- So do comparisons while a list is sorted.
-local raw_sort = table.sort
-function table.sort(list, is_less)
+-- As a tail call only, so that the error names the place of the script.
+local function call_counted(body, ...)
   if n_callbacks >= MOST_CALLBACKS then
     error("C stack overflow", 2)
   end
   n_callbacks = n_callbacks + 1
-  return left(pcall(raw_sort, list, is_less))
+  return left(pcall(body, ...))
 end
 
--- So does a format of a table or a file whose `__tostring` is the script's. Compiled code needs no loop for usual ones.
+local raw_gsub = string.gsub
+function string.gsub(text, pattern, by, n)
+  local kind = type(by)
+  if kind ~= "function" and kind ~= "table" then
+    return raw_gsub(text, pattern, by, n)
+  end
+  return call_counted(raw_gsub, text, pattern, by, n)
+end
+
+-- Compares.
+local raw_sort = table.sort
+function table.sort(list, is_less)
+  return call_counted(raw_sort, list, is_less)
+end
+
+-- Looks up what its table lacks.
+local time = os.time
+function os.time(when)
+  if type(when) ~= "table" then
+    return (time(when))
+  end
+  return call_counted(time, when)
+end
+
+-- A `__tostring` that is `tostring` goes round inside of it for ever. Calls of this function take of Lua's own stack.
+local globals = _G
+globals.tostring = function(...)
+  return (tostring(...))
+end
+
+-- A format of a table or a file calls its `__tostring`. Compiled code needs no loop for usual ones.
 local raw_format = format_text
 local function has_methods(value)
   local kind = type(value)
@@ -123,11 +141,8 @@ function format_text(...)
   end
   if not calls_back then
     return raw_format(...)
-  elseif n_callbacks >= MOST_CALLBACKS then
-    error("C stack overflow", 2)
   end
-  n_callbacks = n_callbacks + 1
-  return left(pcall(raw_format, ...))
+  return call_counted(raw_format, ...)
 end
 string.format = format_text
 
@@ -618,26 +633,33 @@ if not host.is_trusted then
     io[name] = refuse("io." .. name)
   end
   io.stdin = nil
+  -- It opens what it looks for.
+  package.searchpath = refuse("package.searchpath")
   if jit and jit.opt then
     -- LuaJIT does not check them: it writes beyond its own limits.
     jit.opt.start = refuse("jit.opt.start")
   end
   -- Devices and pipes may have no end, or nobody who writes to them; opening one may do something.
-  local open, lines, may_open = io.open, io.lines, host.may_open
-  local function refuse_other_files(path)
-    if type(path) ~= "string" or not may_open(path) then
-      error("a script of a study can open only regular files", 3)
+  local open, lines, why_not_opened = io.open, io.lines, host.why_not_opened
+  local function refuse_others(name, path)
+    if type(path) ~= "string" then
+      local given = path == nil and "no value" or type(path)
+      error("bad argument #1 to '" .. name .. "' (string expected, got " .. given .. ")", 3)
+    end
+    local why = why_not_opened(path)
+    if why then
+      error("a script of a study cannot open " .. path .. ": " .. why, 3)
     end
   end
   io.open = function(path, mode)
     if mode ~= nil and not (type(mode) == "string" and words(mode, "^rb?$")) then
       error("a script of a study cannot write files; `dyno sysbench` runs scripts that do", 2)
     end
-    refuse_other_files(path)
+    refuse_others("open", path)
     return open(path, mode)
   end
   io.lines = function(path, ...)
-    refuse_other_files(path)
+    refuse_others("lines", path)
     return lines(path, ...)
   end
 end
@@ -745,6 +767,47 @@ end
 if jit then
   loaded["jit.util"], jit.util, jit.attach, jit.security = { traceinfo = traceinfo }, nil, nil, nil
 end
+-- Lua's own ones call what they are given, and metamethods of the tables, from C.
+function package.seeall(of)
+  local methods = getmetatable(of)
+  if type(methods) ~= "table" then
+    methods = {}
+    setmetatable(of, methods)
+  end
+  methods.__index = globals
+end
+function module(name, ...)
+  if type(name) ~= "string" then
+    error("bad argument #1 to 'module' (string expected, got " .. type(name) .. ")", 2)
+  end
+  local of = loaded[name]
+  if type(of) ~= "table" then
+    of = globals
+    for part in parts_of(name .. ".", "(.-)%.") do
+      local inner = raw_get(of, part)
+      if inner == nil then
+        inner = {}
+        of[part] = inner
+      elseif type(inner) ~= "table" then
+        error("name conflict for module '" .. name .. "'", 2)
+      end
+      of = inner
+    end
+    loaded[name] = of
+  end
+  if of._NAME == nil then
+    of._M, of._NAME, of._PACKAGE = of, name, words(name, "^.*%.") or ""
+  end
+  -- The caller's globals.
+  setfenv(2, of)
+  for i = 1, select("#", ...) do
+    local option = select(i, ...)
+    if type(option) == "function" then
+      option(of)
+    end
+  end
+end
+
 function require(name)
   if loaded[name] ~= nil then
     return loaded[name]

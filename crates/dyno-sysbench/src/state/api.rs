@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
@@ -23,6 +24,8 @@ static CHUNKS: Mutex<BTreeMap<Chunk, Vec<u8>>> = Mutex::new(BTreeMap::new());
 type Chunk = (Vec<u8>, Vec<u8>);
 /// A script that has more files is compiled for each client.
 const MOST_CHUNKS: usize = 64;
+/// So is one that is longer than this, in bytes: texts stay as long as the process.
+const LONGEST_CHUNK: usize = 1 << 20;
 /// The longest string that is drawn outside of Lua's memory, in bytes.
 const LONGEST_STRING: u32 = 64 << 20;
 /// Most buckets of a state's histograms, which are outside of Lua's memory as well.
@@ -134,7 +137,8 @@ fn watch(api: &Api<'_>, watch: &Rc<Watch>) -> mlua::Result<()> {
     })?;
     api.add("keep_compiled", move |_, (text, name, code): (LuaString, LuaString, LuaString)| {
         let mut chunks = CHUNKS.lock().unwrap_or_else(PoisonError::into_inner);
-        if chunks.len() < MOST_CHUNKS {
+        let is_short = text.as_bytes().len().max(code.as_bytes().len()) <= LONGEST_CHUNK;
+        if is_short && chunks.len() < MOST_CHUNKS {
             chunks.insert(key(&text, &name), code.as_bytes().to_vec());
         }
         Ok(())
@@ -182,12 +186,14 @@ fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
     api.of(&setup.program.host, "read_file", move |program, lua, path: String| {
         found(lua, program.file(&path))
     })?;
-    // One that is not there is for Lua to report.
-    api.add("may_open", |_, path: LuaString| {
+    // Why it may not be opened, if it may not.
+    api.of(&setup.program.host, "why_not_opened", |program, _, path: LuaString| {
         let path = path.as_bytes();
-        let facts = std::fs::metadata(OsStr::from_bytes(&path));
-        // C ends the name there.
-        Ok(!path.contains(&0) && facts.map_or(true, |facts| facts.is_file()))
+        if path.contains(&0) {
+            // C ends the name there.
+            return Ok(Some("its name has a zero byte".to_owned()));
+        }
+        Ok(program.may_open(Path::new(OsStr::from_bytes(&path))).err())
     })?;
     api.of(&setup.program.host, "execute", |program, _, command: Option<LuaString>| match command {
         None => Ok(program.execute(None)),

@@ -144,19 +144,22 @@ fn settings_of_the_compiler_are_not_for_scripts() {
 }
 
 #[test]
-fn only_regular_files_are_opened() {
+fn only_files_that_the_host_admits_are_opened() {
     let folder = env!("CARGO_MANIFEST_DIR");
     check(&format!("print(io.open('{folder}/Cargo.toml'):read())"), "[package]");
     check(&format!("for line in io.lines('{folder}/Cargo.toml') do print(line) end"), "[lib]");
     check("print(io.open('/nowhere/at/all'))", "No such file or directory");
-    let refused = "a script of a study can open only regular files";
+    let refused = "a script of a study cannot open /dev/zero: it is not for scripts";
     check("io.open('/dev/zero')", refused);
-    check("io.open('/dev/zero\\0x')", refused);
     check("io.lines('/dev/zero')", refused);
-    check(&format!("io.open('{folder}')"), refused);
-    check("io.lines()", refused);
+    check("io.open('/etc/passwd\\0x')", "its name has a zero byte");
+    check(&format!("io.open('{folder}')"), "it is not for scripts");
+    check("io.lines()", "bad argument #1 to 'lines' (string expected, got no value)");
+    check("io.open({})", "bad argument #1 to 'open' (string expected, got table)");
     check("io.read()", "a script of a study cannot use io.read");
     check("print(io.stdin)", "nil");
+    let refused = "a script of a study cannot use package.searchpath";
+    check("package.searchpath('x', '/dev/zero')", refused);
 }
 
 #[test]

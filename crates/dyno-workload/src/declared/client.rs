@@ -29,6 +29,9 @@ pub(super) struct Client {
     is_undone: bool,
 }
 
+/// Most bytes of texts that a step has drawn and read before and that nothing refers to, before they are forgotten.
+const FORGOTTEN_MOST: usize = 1 << 20;
+
 /// A statement as a client sends it; of a step that sends none, nothing.
 #[derive(Clone, Debug, Default)]
 struct Prepared {
@@ -130,6 +133,8 @@ impl Transactions for Client {
                 if step.reads_nothing() {
                     // The texts that were drawn the last time are drawn again.
                     values.truncate(mark);
+                } else if values.mark() > mark + FORGOTTEN_MOST {
+                    values.compact();
                 }
                 draw_all(&step.lets, values, &mut drawing)
                     .map_err(|error| no_value(definition, at, &error))?;

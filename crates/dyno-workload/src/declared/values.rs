@@ -55,6 +55,20 @@ impl Values {
         self.bytes.truncate(mark);
     }
 
+    /// Keeps those texts alone that values refer to.
+    #[cold]
+    pub(super) fn compact(&mut self) {
+        let before = std::mem::take(&mut self.bytes);
+        for slot in &mut self.slots {
+            if let Slot::Text { start, end } = slot {
+                let text = before.get(*start..*end).unwrap_or_default();
+                *start = self.bytes.len();
+                self.bytes.extend_from_slice(text);
+                *end = self.bytes.len();
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn set(&mut self, at: usize, slot: Slot) {
         self.slots[at] = slot;
@@ -208,6 +222,20 @@ mod tests {
         check(-5, 2, "-0.05");
         check(7, 0, "7");
         check(i64::MIN, 3, "-9223372036854775.808");
+    }
+
+    #[test]
+    fn texts_that_no_value_refers_to_are_forgotten() {
+        let mut values = Values::new(3, 0);
+        for text in ["first", "second", "third"] {
+            values.set_text_with(1, |out| out.extend_from_slice(text.as_bytes()));
+        }
+        values.set_text_with(0, |out| out.push(b'x'));
+        values.set(2, Slot::Integer(5));
+        values.compact();
+        let texts = [values.text(0), values.text(1), values.text(2)];
+        assert_eq!(texts, [Some(&b"x"[..]), Some(&b"third"[..]), None]);
+        assert_eq!((values.mark(), values.slot(2)), (6, Slot::Integer(5)));
     }
 
     #[test]

@@ -36,12 +36,21 @@ const OPTIONS_MOST: usize = 1000;
 
 /// Fails if the script cannot be loaded.
 pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<ScriptOption>, String> {
-    let limits = Limits { turns: TURNS_MOST, ..Limits::default() };
+    declared_within((path, text), host, TURNS_MOST)
+}
+
+/// The same, with another limit of turns.
+pub(super) fn declared_within(
+    (path, text): (&str, &str),
+    host: Arc<dyn Host>,
+    turns: u64,
+) -> Result<Vec<ScriptOption>, String> {
+    let limits = Limits { turns, ..Limits::default() };
     let program = Program { limits, ..Program::new(path, text, host) };
     let counters = Arc::default();
     let setup = Setup { program: &program, tid: 0, seed: [1, 2], driver: "mysql", counters };
     let mut state = State::load(&setup)?;
-    load(&mut state)?;
+    load(&mut state, turns)?;
     if !state.has_function("event") {
         return Err(format!("cannot find the event() function in {path}"));
     }
@@ -51,9 +60,9 @@ pub fn declared(path: &str, text: &str, host: Arc<dyn Host>) -> Result<Vec<Scrip
 }
 
 /// Runs the text of a script, whose statements are answered as if there were no rows.
-fn load(state: &mut State) -> Result<(), String> {
+fn load(state: &mut State, turns: u64) -> Result<(), String> {
     state.begin(Call::Body)?;
-    let mut reply = Reply::Done;
+    let (mut reply, mut n_turns) = (Reply::Done, 0);
     for _ in 0..REQUESTS_MOST {
         reply = match state.resume(reply) {
             Request::Ended(_) => return Ok(()),
@@ -63,6 +72,11 @@ fn load(state: &mut State) -> Result<(), String> {
             Request::Query(_) | Request::Execute(..) => Reply::Executed,
             _ => Reply::Done,
         };
+        // The state's limit is that between two requests.
+        n_turns += state.n_turns();
+        if n_turns > turns {
+            return Err("it runs for too long while it is being loaded".to_owned());
+        }
     }
     Err("it executes statements or sleeps again and again while it is being loaded".to_owned())
 }

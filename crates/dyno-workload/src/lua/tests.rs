@@ -34,6 +34,10 @@ impl Host for Quiet {
         Err("there are no files".to_owned())
     }
 
+    fn may_open(&self, _: &std::path::Path) -> Result<(), String> {
+        Err("there are no files".to_owned())
+    }
+
     fn package_path(&self) -> String {
         String::new()
     }
@@ -47,6 +51,18 @@ impl Host for Quiet {
     fn is_stopped(&self) -> bool {
         false
     }
+}
+
+#[test]
+fn a_script_that_is_loaded_has_one_limit_for_all_its_statements() {
+    let check = |turns: u64, expected: Result<usize, &str>| {
+        let text = "local c = sysbench.sql.driver():connect()
+            for i = 1, 50 do c:query('x') for j = 1, 20000 do end end function event() end";
+        let found = study::declared_within(("x.lua", text), Arc::new(Quiet::default()), turns);
+        assert_eq!(found.map(|options| options.len()), expected.map_err(str::to_owned));
+    };
+    check(10_000_000, Ok(0));
+    check(100_000, Err("it runs for too long while it is being loaded"));
 }
 
 fn planned(given: &[(&str, &str)]) -> Result<Arc<dyn Workload>, String> {

@@ -83,7 +83,7 @@ impl FvecsFile {
         if let Some(why) = other_format(path) {
             return Err(failed(why));
         }
-        let file = dyno_units::open_named(path.as_ref()).map_err(|error| {
+        let file = dyno_units::open_unplanted(path.as_ref()).map_err(|error| {
             failed(format!("{error}; paths are relative to the folder in which Dyno is started"))
         })?;
         let bytes = file.metadata().map_err(|error| failed(error.to_string()))?.len();

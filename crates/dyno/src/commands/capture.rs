@@ -71,6 +71,7 @@ pub(crate) fn run(options: &CaptureOptions) -> anyhow::Result<End> {
     let mut log: Box<dyn BufRead> = match is_standard_input {
         true => Box::new(std::io::stdin().lock()),
         false => {
+            // The user has named it: a pipe, too, whoever made it.
             let file = File::open(&options.log).map_err(super::not_opened);
             Box::new(BufReader::with_capacity(
                 1 << 16,

@@ -214,6 +214,7 @@ const STUDY_MOST: u64 = 64 << 20;
 pub(crate) fn read_study_as_it_is(path: &Path) -> anyhow::Result<Option<StudyFile>> {
     let read = || {
         let mut source = Vec::new();
+        // The user has named it: a pipe, too, whoever made it.
         std::fs::File::open(path)?.take(STUDY_MOST + 1).read_to_end(&mut source)?;
         match source.len() as u64 > STUDY_MOST {
             true => {

@@ -55,6 +55,26 @@ fn any_field_of_a_table_can_be_varied() {
     assert_eq!(study.variants.iter().filter(|one| one.baseline.is_none()).count(), 1);
 }
 
+/// A study of a few kilobytes could ask for all memory.
+#[test]
+fn tables_that_multiply_have_a_limit() {
+    let text = "x".repeat(1 << 20);
+    let check = |design: &str, tables: &str, expected: &str| {
+        let source = with_design(&format!("database = 'a'\n{design}"));
+        let source = format!("{source}{tables}\n[database.a.settings]\nx = '{text}'\n");
+        let problems = parse(&source, &vocabulary()).expect_err("it is too large");
+        let found: Vec<&str> = problems.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(found, [expected]);
+    };
+    let like: String = (0..256).map(|n| format!("[database.d{n}]\nlike = 'a'\n")).collect();
+    let of_tables =
+        "the database tables of this study are larger than 256 MiB, with what each is `like`";
+    check("", &like, of_tables);
+    let levels: Vec<String> = (0..256).map(|n| n.to_string()).collect();
+    let vary = format!("vary = {{ 'setting.y' = [{}] }}", levels.join(","));
+    check(&vary, "", "the tables of all variants would take more than 256 MiB");
+}
+
 #[test]
 fn levels_that_are_secrets_are_numbered() {
     let study = study(&with_design(

@@ -73,6 +73,7 @@ fn refused(error: impl std::fmt::Display) -> Stop {
 fn perform(words: &[String]) -> Result<End, Stop> {
     let mut read_file = |name: &str| -> std::io::Result<Vec<u8>> {
         if name != "-" {
+            // The user has named it: whatever pgbench would read, a pipe for example.
             return std::fs::read(name);
         }
         let mut bytes = Vec::new();

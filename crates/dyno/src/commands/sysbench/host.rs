@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use dyno_load::AbortFlag;
 use dyno_sysbench::{Host, Level, Module};
@@ -173,18 +172,17 @@ impl Host for Terminal {
         scripts::module(Path::new(path))
     }
 
+    /// Its scripts are trusted: they open what they would in sysbench.
+    fn may_open(&self, _: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
     fn package_path(&self) -> String {
         self.package_path.clone()
     }
 
     fn sleep(&self, us: f64) {
-        // In pieces, so that Ctrl-C is noticed.
-        let mut left = us;
-        while left > 0.0 && !self.abort.is_raised() {
-            let piece = Duration::from_micros(left.min(100_000.0) as u64);
-            std::thread::sleep(piece);
-            left -= 100_000.0;
-        }
+        scripts::sleep(us, &|| self.abort.is_raised());
     }
 
     fn execute(&self, command: Option<&str>) -> i32 {

@@ -120,7 +120,7 @@ fn find_script(options: &Options) -> Result<Script, Stop> {
         std::io::stdin().lock().read_to_string(&mut text)?;
         path = "stdin".to_owned();
     } else if file.is_file() && (name.contains('/') || is_there(file)) {
-        let module = scripts::module(file);
+        let module = scripts::named_by_user(file);
         text = module.map_err(|why| fatal(format!("cannot read {name}: {why}")))?.text;
     } else if let Some(script) = built_in(name) {
         (text, is_built_in) = (script.text.to_owned(), true);
