@@ -8,6 +8,7 @@
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod best;
+mod cheapest;
 mod durability;
 mod faults;
 mod figures;
@@ -138,9 +139,9 @@ impl AnswerWriter<'_> {
         let if_asked = if_asked.into_iter().filter(|(question, _)| is_asked(question));
         let if_asked =
             if_asked.filter_map(|(question, say)| Some((question, Said::from(say(self)?))));
-        let scaling = grown.or_else(|| self.scaling().map(Said::from));
+        let scaling = grown.or_else(|| self.scaling());
         let scaling = scaling.into_iter().map(|said| (Question::Scales, said));
-        let costs = self.cheapest().into_iter().map(|text| (Question::Cost, Said::from(text)));
+        let costs = self.cheapest().into_iter().map(|said| (Question::Cost, said));
         let faults = self.faults().into_iter().map(|text| (Question::Recovers, Said::from(text)));
         let others = scaling.chain(space).chain(if_asked).chain(costs).chain(faults);
         found.extend(others.map(|(question, said)| (place(question), question, said)));
@@ -329,15 +330,16 @@ impl AnswerWriter<'_> {
             |cell: &Cell| cell.metrics.get(&metrics::THROUGHPUT).map_or(0.0, |e| e.value);
         let closed = cells.iter().filter(|cell| self.findings.steps[cell.step].rate.is_none());
         let n_closed = closed.clone().count();
-        let peak = closed.max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
+        let most = closed.max_by(|a, b| throughput(a).total_cmp(&throughput(b)));
         let name = self.name(variant);
-        match (cells.as_slice(), peak) {
+        match (cells.as_slice(), most) {
             ([only], _) => self.cell_sentence(only),
-            (_, Some(peak)) if n_closed > 1 && throughput(peak) > 0.0 => {
-                let value = metrics::with_thing(metrics::THROUGHPUT, &rate(throughput(peak)));
-                format!("{name} peaks {} with {value}{}.", self.at(peak.step), self.p95_of(peak))
+            (_, Some(most)) if n_closed > 1 && throughput(most) > 0.0 => {
+                let value = metrics::with_thing(metrics::THROUGHPUT, &rate(throughput(most)));
+                let (at, p95) = (self.at(most.step), self.p95_of(most));
+                format!("{name} measured its highest throughput {at}: {value}{p95}.")
             }
-            (_, Some(peak)) => self.cell_sentence(peak),
+            (_, Some(most)) => self.cell_sentence(most),
             (cells, None) => self.over_offered_rates(variant, cells),
         }
     }

@@ -85,6 +85,14 @@ impl Samples {
         self.logs()?.effect(resolution)
     }
 
+    /// In percent of the other, with this effect of the logarithms; `None` if that is zero.
+    pub(crate) fn relative(&self, effect: Option<Effect>, confidence: f64) -> Option<Estimate> {
+        match self.logs() {
+            Some(logs) => Some(in_percent(difference_estimate(&logs, effect, confidence, ""))),
+            None => without_logs(self),
+        }
+    }
+
     fn effect(&self, resolution: f64) -> Option<Effect> {
         match self.differences() {
             Some(differences) => Effect::paired(&differences, resolution),
@@ -355,10 +363,7 @@ pub(crate) fn draft(
     let resolution = center.map_or(0.0, |center| resolution(metric.id, step, center));
     let logs = samples.logs();
     let effect = logs.as_ref().and_then(|logs| logs.effect(resolution));
-    let relative = match &logs {
-        Some(logs) => in_percent(difference_estimate(logs, effect, rule.confidence, "")),
-        None => without_logs(samples)?,
-    };
+    let relative = samples.relative(effect, rule.confidence)?;
     let absolute = match (&logs, geometric_mean(&theirs)) {
         (Some(_), Some(base)) => in_units(&relative, base, unit_of(metric)),
         _ => difference_estimate(samples, samples.effect(0.0), rule.confidence, unit_of(metric)),
@@ -418,7 +423,7 @@ pub(crate) fn decide_drafts(
     decided
 }
 
-fn verdict(is_more_better: bool, decision: Decision) -> Verdict {
+pub(crate) fn verdict(is_more_better: bool, decision: Decision) -> Verdict {
     match (decision.call, is_more_better) {
         (Call::Higher, true) | (Call::Lower, false) => Verdict::Better,
         (Call::Lower, true) | (Call::Higher, false) => Verdict::Worse,

@@ -293,6 +293,9 @@ pub struct Claim {
     pub metric: MetricId,
     /// Of several, the means over them are compared.
     pub steps: Vec<usize>,
+    /// Of the other, if it is compared at others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_steps: Vec<usize>,
     /// In percent of the other.
     pub relative: Estimate,
     pub verdict: Verdict,
@@ -307,6 +310,7 @@ impl From<&Comparison> for Claim {
             other: c.baseline,
             metric: c.metric,
             steps: vec![c.step],
+            other_steps: Vec::new(),
             relative: c.relative.clone(),
             verdict: c.verdict,
             repetitions_needed: c.repetitions_needed,

@@ -1,4 +1,5 @@
-//! Demands on every variant at every step: decided if all bounds agree; one repetition by value.
+//! Demands on every variant at every step: decided if all bounds agree. One repetition is judged by its value, which
+//! shows nothing of the next one: what is said of it says so.
 
 use dyno_record::{RequirementRecord, Run};
 use dyno_units::Unit;
@@ -16,6 +17,9 @@ pub struct RequirementFacts {
     pub value: Option<f64>,
     /// `None` with a single repetition.
     pub bounds: Option<(f64, f64)>,
+    /// Repetitions.
+    #[serde(default)]
+    pub n: u32,
     pub outcome: RequirementOutcome,
 }
 
@@ -86,7 +90,15 @@ fn judge(requirement: &RequirementRecord, metrics: &Metrics, cell: &Cell) -> Req
         step: cell.step,
         value: estimate.map(|one| one.value),
         bounds,
+        n: estimate.map_or(0, |one| one.n),
         outcome,
+    }
+}
+
+impl RequirementFacts {
+    /// The outcome is that of one repetition, and not shown.
+    pub fn is_measured_once(&self) -> bool {
+        self.n == 1
     }
 }
 
@@ -109,6 +121,8 @@ mod tests {
         let findings = analyse(&[run], &Options::default());
         let [found] = &findings.requirements[..] else { panic!("{:?}", findings.requirements) };
         assert_eq!(found.outcome, expected, "{measure} {bound}: {found:?}");
+        let is_known = found.value.is_some();
+        assert_eq!(found.is_measured_once(), is_known && repetitions == 1, "{found:?}");
     }
 
     #[test]

@@ -85,7 +85,11 @@ impl Words<'_> {
                 let of = members.as_deref().map_or("clients", last_part);
                 format!("how throughput grows with the number of {of}")
             }
-            Question::Linear => format!("whether throughput grows faster than {varied}"),
+            Question::Linear => {
+                let members = self::varied(self.study).members;
+                let of = members.as_deref().map_or(varied, |name| last_part(name).to_owned());
+                format!("whether throughput grows faster than the number of {of}")
+            }
             Question::Saturates => "from how many clients on response time turns up".to_owned(),
             Question::Limit => {
                 format!("how much load each {varied} carries within {}", self.limits())

@@ -102,7 +102,7 @@ impl Varied {
     /// Whether a factor is a number of members by its name, with or without what stands before the last dot.
     pub fn counts_members(factor: &str) -> bool {
         let name = factor.rsplit('.').next().unwrap_or(factor);
-        matches!(name, "servers" | "shards" | "nodes" | "replicas")
+        matches!(name, "servers" | "sql_servers" | "shards" | "nodes" | "replicas")
     }
 
     pub fn question(&self) -> Question {

@@ -79,7 +79,7 @@ type Rows<'a> = &'a mut dyn FnMut(String);
 /// Name, columns as in Markdown, how many of these are no numbers, and rows.
 type Table = (&'static str, &'static str, usize, fn(Rows<'_>));
 
-const TABLES: [Table; 31] = [
+const TABLES: [Table; 32] = [
     ("verdicts", verdicts::COLUMNS, 2, verdicts::table),
     ("pooling", pooling::COLUMNS, 2, pooling::table),
     ("guards", guards::COLUMNS, 3, guards::table),
@@ -96,6 +96,7 @@ const TABLES: [Table; 31] = [
     ("recall", choices::RECALL, 0, choices::recall),
     ("limit", choices::LIMIT, 0, choices::limit),
     ("fastest", firsts::FASTEST, 0, firsts::fastest),
+    ("loads", firsts::LOADS, 0, firsts::loads),
     ("furthest", firsts::FURTHEST, 0, firsts::furthest),
     ("largest", firsts::LARGEST, 0, firsts::largest),
     ("open", firsts::OPEN, 0, firsts::open),

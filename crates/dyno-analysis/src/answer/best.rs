@@ -1,28 +1,37 @@
 //! The headline of several variants: which is best. "Is fastest" needs a best mean clearly ahead of
-//! all others and, at every step, better than the baseline; else the rivals are named. Also of each
-//! contest, of steps that do different work, and by cost.
+//! all others and better than the baseline; else the rivals are named. Also of each load, of each contest,
+//! and of steps that do different work.
 
 use super::grammar::{MORE_REPETITIONS as MORE, Said, is_duration};
 use super::ranking::{Ranked, Standing};
-use super::{AnswerWriter, At, NAMED_MOST};
-use crate::cost::CostFacts;
+use super::{AnswerWriter, NAMED_MOST};
 use crate::insert_benchmark::InsertBenchmarkCell;
 use crate::numbers::{EffectStyle, Unit};
-use crate::words::{begin, capital, distinct, grouped, joined, list, number, share, size};
-use crate::{Claim, Direction, MetricId, Verdict, metrics};
+use crate::words::{begin, capital, distinct, grouped, joined, list, loads, share, size};
+use crate::{Claim, Comparison, Direction, MetricId, Verdict, metrics};
 
 /// Parts of the headline; of more, winners are counted.
 const PARTS_MOST: usize = 3;
 
 const MAIN_STEPS: usize = 3;
 
+const UNDECIDED: &str = "undecided";
+
+const NO_DIFFERENCE: &str = "no difference";
+
+/// Of several loads, at each of which the same would have to be shown.
+const NO_SINGLE: &str = "no single best shown";
+
 pub(super) const OTHERS_NAMED: usize = 2;
 
+/// Loads whose values are named.
+const LOADS_NAMED: usize = 2;
+
 /// Variants with one baseline: the best is sought for each, never across them.
-struct Contest {
+pub(super) struct Contest {
     /// The levels that only they share.
-    name: String,
-    variants: Vec<usize>,
+    pub(super) name: String,
+    pub(super) variants: Vec<usize>,
 }
 
 #[derive(PartialEq)]
@@ -53,12 +62,17 @@ impl AnswerWriter<'_> {
             return text;
         }
         let (metric, steps) = self.main_metric_and_steps();
-        let ranked = self.ranker.rank(metric, &steps);
+        match steps.as_slice() {
+            [only] => self.best_at(metric, *only),
+            several => self.best_over_loads(metric, several),
+        }
+    }
+
+    fn best_at(&self, metric: MetricId, step: usize) -> Said {
+        let ranked = self.ranker.rank(metric, &[step]);
         let Some((best, others)) = ranked.split_first() else {
-            let noun = self.findings.step_noun();
-            return format!("No variant committed transactions at every {noun}.").into();
+            return format!("No variant committed transactions {}.", self.at(step)).into();
         };
-        let place = self.place(&steps);
         let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
         let race = Race {
             others: standings(&ranked),
@@ -66,7 +80,7 @@ impl AnswerWriter<'_> {
                 metrics::THROUGHPUT => ["fastest", "faster", "slower"],
                 _ => ["best", "better", "worse"],
             },
-            place: &format!(" {place}"),
+            place: &format!(" {}", self.at(step)),
             had: &format!(
                 "{name} had the {} {} ({value})",
                 self.extreme(metric),
@@ -74,8 +88,90 @@ impl AnswerWriter<'_> {
             ),
         };
         let text = self.unless_ahead(&race);
-        let text = text.unwrap_or_else(|| self.winner(&ranked, (metric, &steps, &place)));
+        let text = text.unwrap_or_else(|| self.winner(&ranked, metric, step));
         Said::of(others.iter().filter_map(|other| other.claim.clone()), text)
+    }
+
+    /// Each load has its own best. That one is the best at all of them needs no correction; at some, that for the
+    /// number of loads (Bonferroni).
+    fn best_over_loads(&self, metric: MetricId, steps: &[usize]) -> Said {
+        let of_all = self.best_at_each(metric, steps, 1);
+        let (outcomes, claims) = match of_all.0.iter().all(|(one, _)| *one == of_all.0[0].0) {
+            true => of_all,
+            false => self.best_at_each(metric, steps, steps.len()),
+        };
+        let (n_all, all) = (steps.len(), self.all_steps(steps.len()));
+        let is_uniform =
+            outcomes.len() == n_all && outcomes.iter().all(|(one, _)| *one == outcomes[0].0);
+        let uniform = match outcomes.first() {
+            None => Some(format!("No variant committed transactions at {all}.")),
+            Some((Outcome::Best(name), _)) if is_uniform => {
+                let values = match n_all <= LOADS_NAMED {
+                    true => format!(": {}", list(outcomes.iter().map(|(_, place)| place))),
+                    false => String::new(),
+                };
+                Some(format!("{name} {} at {all}{values}.", self.is_best(metric)))
+            }
+            Some((Outcome::Open(UNDECIDED, _), _)) if is_uniform => {
+                let best = if metric == metrics::THROUGHPUT { "fastest" } else { "best" };
+                Some(format!("Undecided which is {best} at {all}."))
+            }
+            Some((Outcome::Open(NO_DIFFERENCE, _), _)) if is_uniform => {
+                let threshold = share(self.findings.threshold);
+                Some(format!(
+                    "No winner at {all}: none of the others differs from the best by more than {threshold}."
+                ))
+            }
+            Some(_) => None,
+        };
+        let text = uniform.unwrap_or_else(|| {
+            let noun = self.findings.step_noun();
+            let at = |names: &[String]| match names.len() {
+                n if n == n_all => format!("at {all}"),
+                n if n > NAMED_MOST => format!("at {n} of {n_all} {noun}s"),
+                _ => format!("at {}", loads(names)),
+            };
+            let told = told(outcomes, &self.is_best(metric), (&at, "in the tables below"));
+            let names = self.findings.variants.iter().map(|variant| variant.name.as_str());
+            match told.unwrap_or_default() {
+                (text, true) => format!("{text}. {MORE}."),
+                (text, false) => format!("{}.", begin(&text, names)),
+            }
+        });
+        Said::of(claims, text)
+    }
+
+    /// What is said of each load, with its name and, of few, the value of the best there.
+    fn best_at_each(
+        &self,
+        metric: MetricId,
+        steps: &[usize],
+        n_places: usize,
+    ) -> (Vec<(Outcome, String)>, Vec<Claim>) {
+        let all: Vec<usize> = (0..self.findings.variants.len()).collect();
+        let mut claims = Vec::new();
+        let at_step = |step: &usize| {
+            let ranked = self.ranker.rank_of(&all, (metric, &[*step]), n_places);
+            claims.extend(ranked.iter().filter_map(|other| other.claim.clone()));
+            let name = |variant: usize| self.name(variant).to_owned();
+            let outcome = self.outcome(&ranked, (metric, &[*step]), &all, &name)?;
+            let first = ranked.first()?;
+            let outcome = match outcome {
+                Outcome::Best(_) if !self.is_better_at(first.variant, *step) => {
+                    Outcome::Open(UNDECIDED, None)
+                }
+                outcome => outcome,
+            };
+            let place = match outcome {
+                Outcome::Best(_) if steps.len() <= LOADS_NAMED => {
+                    format!("{} ({})", self.step(*step), self.value_named(metric, &first.mean))
+                }
+                _ => self.step(*step),
+            };
+            Some((outcome, place))
+        };
+        let outcomes = steps.iter().filter_map(at_step).collect();
+        (outcomes, claims)
     }
 
     /// What is said of the first of several, unless it is ahead of all others.
@@ -120,26 +216,14 @@ impl AnswerWriter<'_> {
         ))
     }
 
-    /// `at 4 clients`, `on average over all 3 loads`.
-    pub(super) fn place(&self, steps: &[usize]) -> String {
-        match steps {
-            [only] => self.at(*only),
-            _ => format!("on average over {}", self.all_steps(steps.len())),
-        }
-    }
-
-    fn winner(
-        &self,
-        ranked: &[Ranked],
-        (metric, steps, place): (MetricId, &[usize], &str),
-    ) -> String {
-        let best = &ranked[0];
+    fn winner(&self, ranked: &[Ranked], metric: MetricId, step: usize) -> String {
+        let (best, steps) = (&ranked[0], &[step][..]);
         let (name, value) = (self.name(best.variant), self.value_named(metric, &best.mean));
-        let is_best = match self.is_better_at_every_step(best.variant) {
+        let is_best = match self.is_better_at(best.variant, step) {
             true => self.is_best(metric),
             false => format!("has the {} mean {}", self.extreme(metric), self.title(metric)),
         };
-        // Its baseline; for a baseline the next variant.
+        // Its baseline; for a baseline the next variant. The line below has the interval.
         let baseline = self.findings.variants[best.variant].baseline;
         let other = baseline.or_else(|| ranked.get(1).map(|next| next.variant));
         let ahead = other.and_then(|other| {
@@ -147,15 +231,8 @@ impl AnswerWriter<'_> {
                 self.ranker.against((best.variant, other), metric, steps)?;
             let other = self.name(other);
             let style = EffectStyle::of([&relative]);
-            // For one load level, the line below has the interval.
-            let interval = match steps.len() {
-                1 => String::new(),
-                _ => format!(" ({})", self.effect_ci(&relative, style)),
-            };
             Some(match style {
-                EffectStyle::Ratio => {
-                    format!(", {} that of {other}{interval}", style.show(relative.value))
-                }
+                EffectStyle::Ratio => format!(", {} that of {other}", style.show(relative.value)),
                 EffectStyle::Percent if baseline.is_none() => {
                     // Relative to the baseline, as the comparisons below.
                     let next = (ranked[1].variant, best.variant);
@@ -165,20 +242,19 @@ impl AnswerWriter<'_> {
                 }
                 EffectStyle::Percent => {
                     let word = if relative.value > 0.0 { "more" } else { "less" };
-                    format!(", {} {word} than {other}{interval}", size(relative.value))
+                    format!(", {} {word} than {other}", size(relative.value))
                 }
             })
         });
-        format!("{name} {is_best} {place}: {value}{}.", ahead.unwrap_or_default())
+        format!("{name} {is_best} {}: {value}{}.", self.at(step), ahead.unwrap_or_default())
     }
 
-    /// By the comparisons with its baseline; if it is the baseline, those of its rivals.
-    fn is_better_at_every_step(&self, best: usize) -> bool {
-        let own = self.main_comparisons(best);
-        let of_rivals = self.compared_variants().into_iter();
-        let of_rivals = of_rivals.flat_map(|variant| self.main_comparisons(variant));
-        own.iter().all(|c| c.verdict == Verdict::Better)
-            && of_rivals.filter(|c| c.baseline == best).all(|c| c.verdict == Verdict::Worse)
+    /// By its comparison with its baseline; if it is the baseline, those of its rivals.
+    fn is_better_at(&self, best: usize, step: usize) -> bool {
+        let is_main = |c: &&Comparison| c.step == step && c.metric == self.main_metric(step);
+        let all = || self.findings.comparisons.iter().filter(is_main);
+        all().filter(|c| c.variant == best).all(|c| c.verdict == Verdict::Better)
+            && all().filter(|c| c.baseline == best).all(|c| c.verdict == Verdict::Worse)
     }
 
     fn is_best(&self, metric: MetricId) -> String {
@@ -200,7 +276,7 @@ impl AnswerWriter<'_> {
     }
 
     /// In the study's order; none with one baseline, or if nothing varied distinguishes them.
-    fn contests(&self) -> Vec<Contest> {
+    pub(super) fn contests(&self) -> Vec<Contest> {
         let variants = self.findings.variants.iter().enumerate();
         let groups = grouped(variants.map(|(idx, facts)| (facts.baseline.unwrap_or(idx), idx)));
         if groups.len() < 2 {
@@ -214,7 +290,7 @@ impl AnswerWriter<'_> {
     }
 
     /// Contests with a workload each; none if some share one.
-    fn works(&self) -> Vec<Contest> {
+    pub(super) fn works(&self) -> Vec<Contest> {
         let contests = self.contests();
         let works = distinct(contests.iter().map(|contest| {
             let facts = &self.findings.variants[contest.variants[0]];
@@ -250,13 +326,23 @@ impl AnswerWriter<'_> {
     fn best_by_contest(&self) -> Option<Said> {
         let contests = self.contests();
         let (metric, steps) = self.main_metric_and_steps();
-        let place = self.place(&steps);
+        let place = match steps.as_slice() {
+            [only] => self.at(*only),
+            several => format!("at {}", self.all_steps(several.len())),
+        };
         let mut claims = Vec::new();
         let outcomes = contests.iter().filter_map(|contest| {
-            let ranked = self.ranker.rank_of(&contest.variants, metric, &steps);
-            claims.extend(ranked.iter().filter_map(|other| other.claim.clone()));
             let name = |variant: usize| self.within(variant, contest);
-            let outcome = self.outcome(&ranked, (metric, &steps), &contest.variants, &name)?;
+            let at_step = |step: &usize| {
+                let place = (metric, &[*step][..]);
+                let ranked = self.ranker.rank_of(&contest.variants, place, 1);
+                claims.extend(ranked.iter().filter_map(|other| other.claim.clone()));
+                self.outcome(&ranked, place, &contest.variants, &name)
+            };
+            let each: Vec<Outcome> = steps.iter().filter_map(at_step).collect();
+            let is_uniform = each.len() == steps.len() && each.iter().all(|one| *one == each[0]);
+            let outcome = each.into_iter().next()?;
+            let outcome = if is_uniform { outcome } else { Outcome::Open(NO_SINGLE, None) };
             Some((outcome, contest.name.clone()))
         });
         let outcomes = outcomes.collect();
@@ -366,13 +452,18 @@ impl AnswerWriter<'_> {
         // A variant that commits nothing has no rank, but is behind; of one that was not measured, nothing is known.
         let n_least = || all.iter().map(|v| self.ranker.means(metric, *v, steps).len()).min();
         Some(match () {
-            () if has(Standing::Tied) => open("undecided"),
-            () if has(Standing::Same) => open("no difference"),
+            () if has(Standing::Tied) => open(UNDECIDED),
+            () if others.iter().all(|other| other.standing == Standing::Same)
+                && !others.is_empty() =>
+            {
+                open(NO_DIFFERENCE)
+            }
+            () if has(Standing::Same) => open("no winner"),
             () if has(Standing::Single) => Outcome::Single,
             () if !others.is_empty() => Outcome::Best(name(first.variant)),
             () if all.len() < 2 => return None,
             () => match n_least() {
-                None | Some(0) => open("undecided"),
+                None | Some(0) => open(UNDECIDED),
                 Some(1) => Outcome::Single,
                 Some(_) => Outcome::Best(name(first.variant)),
             },
@@ -390,86 +481,6 @@ impl AnswerWriter<'_> {
         let parts =
             list(main.map(|step| format!("{} {}", self.step(step), self.own_rate(variant, step))));
         Some(format!("{}: {parts}.", self.name(variant)))
-    }
-
-    /// Each variant at its cheapest step, or the last if steps differ in work. A sentence for each
-    /// currency and workload: millions of transactions are comparable only within one.
-    pub(super) fn cheapest(&self) -> Vec<String> {
-        let price =
-            |facts: &CostFacts| facts.price_per_hour.as_ref().map(|one| one.currency.clone());
-        let currencies = distinct(self.findings.cost.iter().filter_map(price));
-        let has_own = self.findings.steps.iter().any(|step| step.own.is_some());
-        let last = self.findings.steps.len().saturating_sub(1);
-        let mut works: Vec<Vec<usize>> =
-            self.works().into_iter().map(|work| work.variants).collect();
-        if works.is_empty() {
-            works.push((0..self.findings.variants.len()).collect());
-        }
-        let of = |(variants, currency): (&Vec<usize>, &String)| {
-            let is_it = |facts: &&CostFacts| {
-                price(facts).as_ref() == Some(currency)
-                    && variants.contains(&facts.variant)
-                    && (!has_own || facts.step == last)
-            };
-            let priced: Vec<&CostFacts> = self.findings.cost.iter().filter(is_it).collect();
-            self.cheapest_of(&priced, currency)
-        };
-        let pairs = works.iter().flat_map(|work| currencies.iter().map(move |one| (work, one)));
-        pairs.filter_map(of).collect()
-    }
-
-    fn cheapest_of(&self, priced: &[&CostFacts], currency: &str) -> Option<String> {
-        // Cheapest step of each variant.
-        let mut best: Vec<(&CostFacts, f64)> = Vec::new();
-        for &facts in priced {
-            let Some(money) = &facts.money_per_million else { continue };
-            match best.iter_mut().find(|(own, _)| own.variant == facts.variant) {
-                Some(own) if money.value < own.1 => *own = (facts, money.value),
-                Some(_) => {}
-                None => best.push((facts, money.value)),
-            }
-        }
-        best.sort_by(|(_, a), (_, b)| a.total_cmp(b));
-        let (&(first, least), others) = best.split_first()?;
-        let (name, at) = (self.name(first.variant), self.at(first.step));
-        let price = format!("{} {currency} per million transactions {at}", number(least));
-        if others.is_empty() {
-            return Some(format!("{name} costs {price}."));
-        }
-        let named = others.iter().take(OTHERS_NAMED);
-        let named =
-            named.map(|(of, money)| format!("{} {}", self.name(of.variant), number(*money)));
-        let named = list(named);
-        let standing =
-            |other: &CostFacts| (other.variant, self.cost_standing(first, other, priced));
-        let others: Vec<(usize, Standing)> =
-            others.iter().map(|(other, _)| standing(other)).collect();
-        let is_single = others.iter().any(|(_, standing)| *standing == Standing::Single);
-        let race = Race {
-            others,
-            words: ["cheapest", "cheaper", "dearer"],
-            place: if is_single { " by cost" } else { "" },
-            had: &format!("{name} measured {price} ({named})"),
-        };
-        let text = self.unless_ahead(&race);
-        Some(text.unwrap_or_else(|| format!("{name} is cheapest: {price}; {named}.")))
-    }
-
-    /// Whether `other` is dearer at all its steps. With equal prices this compares throughputs.
-    fn cost_standing(&self, first: &CostFacts, other: &CostFacts, all: &[&CostFacts]) -> Standing {
-        // Without work there is none for money.
-        let of = |variant: usize| {
-            let with_work = all.iter().filter(|facts| facts.money_per_million.is_some());
-            with_work.filter(move |facts| facts.variant == variant)
-        };
-        let at = |facts: &CostFacts| {
-            let price = facts.price_per_hour.as_ref()?.amount;
-            Some(At { variant: facts.variant, step: facts.step, log_factor: -price.ln() })
-        };
-        let Some(best) = at(first) else { return Standing::Tied };
-        let theirs: Vec<At> = of(other.variant).filter_map(|facts| at(facts)).collect();
-        let n_choices = of(first.variant).count();
-        self.ranker.stand_against(metrics::THROUGHPUT, (best, n_choices), &theirs)
     }
 }
 

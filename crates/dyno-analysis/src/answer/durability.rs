@@ -199,6 +199,14 @@ impl AnswerWriter<'_> {
         is_few.then(|| (groups, self.place(&steps)))
     }
 
+    /// `at 4 clients`, `on average over all 3 loads`.
+    fn place(&self, steps: &[usize]) -> String {
+        match steps {
+            [only] => self.at(*only),
+            _ => format!("on average over {}", self.all_steps(steps.len())),
+        }
+    }
+
     fn safety_group(&self, own: &[usize], steps: &[usize]) -> Option<Group> {
         let records = &self.ranker.joined.variants;
         let names = self.ranker.joined.product_facts(*own.first()?).durability_settings;

@@ -31,7 +31,11 @@ impl AnswerWriter<'_> {
         let whole = format!("After {done}: {}.", joined(&parts, "; "));
         match in_short(&away) {
             Some(short) if whole.split_whitespace().count() > SHORT_MOST => {
-                let median = if all.len() > n_variants { " (median)" } else { "" };
+                let median = match (n_variants, all.len()) {
+                    (n_variants, n) if n <= n_variants => String::new(),
+                    (1, n) => format!(" (median of {n})"),
+                    (_, n) => format!(" (medians of {n} faults)"),
+                };
                 let lost = lost(all).map_or(String::new(), |lost| format!("; {lost}"));
                 let short = format!("After {done}, {short}{median}{lost}.");
                 std::iter::once(short).chain(parts.into_iter().map(|part| part + ".")).collect()

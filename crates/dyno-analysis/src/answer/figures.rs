@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 
 use super::AnswerWriter;
 use super::best::{OTHERS_NAMED, Race, standings};
-use super::grammar::Said;
+use super::grammar::{Said, n_of};
 use super::ranking::Standing;
 use crate::attribution::AttributionFacts;
 use crate::debt::DebtFacts;
 use crate::kinds::KindCell;
-use crate::numbers::value;
+use crate::numbers::{EffectStyle, value};
 use crate::statistics::median;
 use crate::time::{Steadiness, TimeFacts};
 use crate::words::{count, joined, list, number, share};
-use crate::{Cell, Estimate, MadeDips, MetricId, metrics, tpcc};
+use crate::{Cell, Claim, Estimate, MadeDips, MetricId, metrics, tpcc};
 
 const NAMED_MOST: usize = 4;
 
@@ -39,17 +39,19 @@ impl AnswerWriter<'_> {
             let is_judged = |facts: &&TimeFacts| facts.steadiness != Steadiness::TooShort;
             let scores: Vec<f64> =
                 cell.time.iter().filter(is_judged).map(|facts| facts.score).collect();
-            (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+            let n = scores.len();
+            (n > 0).then(|| (scores.iter().sum::<f64>() / n as f64, n as u32))
         };
-        let of_step = |step: usize| -> Option<(usize, Vec<(usize, f64)>)> {
+        let of_step = |step: usize| -> Option<(usize, Vec<(usize, (f64, u32))>)> {
             let of = |variant| Some((variant, score(self.cell(variant, step)?)?));
             Some((step, (0..self.findings.variants.len()).map(of).collect::<Option<_>>()?))
         };
         let (step, mut all) = (0..self.findings.steps.len()).rev().find_map(of_step)?;
-        all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        let shares = all.into_iter().map(|(variant, score)| (variant, share(score)));
+        all.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
+        let n = n_of(all.iter().map(|(_, (_, n))| *n));
+        let shares = all.into_iter().map(|(variant, (score, _))| (variant, share(score)));
         Some(format!(
-            "Share of seconds within 10 % of the median throughput {}: {}.",
+            "Share of seconds within 10 % of the median throughput {}: {} ({n}).",
             self.at(step),
             self.by_variant(shares, "; the others in fewer")
         ))
@@ -57,18 +59,16 @@ impl AnswerWriter<'_> {
 
     /// At the heaviest load with known reads.
     pub(super) fn reads_of_the_disk(&self) -> Option<String> {
-        let reads = |facts: &AttributionFacts| {
-            let used = facts.uses.iter().find(|used| used.name == READS)?;
-            Some((facts.variant, number(used.per_transaction.as_ref()?.value)))
-        };
         let of_step = |step: usize| {
             let facts = self.findings.attribution.iter().filter(|facts| facts.step == step);
-            let all: Vec<(usize, String)> = facts.filter_map(reads).collect();
+            let all: Vec<(usize, &Estimate)> = facts.filter_map(reads).collect();
             (!all.is_empty()).then_some((step, all))
         };
         let (step, all) = (0..self.findings.steps.len()).rev().find_map(of_step)?;
-        let reads = self.by_variant(all, ", …");
-        Some(format!("Data disk reads per transaction {}: {reads}.", self.at(step)))
+        let n = n_of(all.iter().map(|(_, reads)| reads.n));
+        let reads = all.into_iter().map(|(variant, reads)| (variant, number(reads.value)));
+        let (at, reads) = (self.at(step), self.by_variant(reads, ", …"));
+        Some(format!("Data disk reads per transaction {at}: {reads} ({n})."))
     }
 
     /// Deferred work at the end of the last known step, over the level that counts as caught up.
@@ -77,10 +77,11 @@ impl AnswerWriter<'_> {
         let step = gauges().map(|facts| facts.step).max()?;
         let mut here: Vec<&DebtFacts> = gauges().filter(|facts| facts.step == step).collect();
         here.sort_by(|a, b| b.at_end.value.total_cmp(&a.at_end.value));
+        let n = n_of(here.iter().map(|one| one.at_end.n));
         let levels = here.iter().map(|one| (one.variant, format!("{}×", number(one.at_end.value))));
         Some(format!(
             "Deferred work at the end ({}), relative to the level at which an engine counts as caught \
-             up: {}.",
+             up: {} ({n}).",
             self.step(step),
             self.by_variant(levels, ", …")
         ))
@@ -111,7 +112,8 @@ impl AnswerWriter<'_> {
             ),
         };
         if ranked.len() < 2 {
-            return Some(format!("The data of {name} take {size} on disk.{without}").into());
+            let ci = self.ci_of(&first.mean);
+            return Some(format!("The data of {name} take {size} on disk ({ci}).{without}").into());
         }
         let others = ranked.iter().skip(1).take(OTHERS_NAMED);
         let others =
@@ -126,10 +128,14 @@ impl AnswerWriter<'_> {
         let text = self.unless_ahead(&race).unwrap_or_else(|| {
             let baseline = self.findings.variants[first.variant].baseline;
             let other = ranked.iter().find(|other| Some(other.variant) == baseline).unwrap_or(last);
-            let saved = share(1.0 - first.mean.value / other.mean.value);
+            let saved = 100.0 * (1.0 - first.mean.value / other.mean.value);
+            let ci = other.claim.as_ref().map_or(String::new(), |Claim { relative, .. }| {
+                format!("; {}", self.effect_ci(relative, EffectStyle::Percent))
+            });
             let (other, reference) = (self.name(other.variant), value(&other.mean));
+            let saved = crate::words::size(saved);
             format!(
-                "{name} takes the least disk space: {size}, {saved} less than {other} ({reference})."
+                "{name} takes the least disk space: {size}, {saved} less than {other} ({reference}{ci})."
             )
         });
         Some(Said::of(ranked.iter().filter_map(|other| other.claim.clone()), text + &without))
@@ -146,7 +152,9 @@ impl AnswerWriter<'_> {
             })
         };
         let (snapshot, clone) = (range(SNAPSHOT)?, range(CLONE)?);
-        Some(format!("A snapshot takes {snapshot}, a clone of it {clone}."))
+        let all = [SNAPSHOT, CLONE].map(|metric| self.measured(metric)).concat();
+        let n = n_of(all.iter().map(|(_, time)| time.n));
+        Some(format!("A snapshot takes {snapshot}, a clone of it {clone} ({n})."))
     }
 
     /// Each variant's last measurement, the least value first.
@@ -179,7 +187,7 @@ impl AnswerWriter<'_> {
     }
 
     pub(super) fn new_orders(&self) -> Option<String> {
-        let (mut parts, mut names) = (Vec::new(), Vec::new());
+        let (mut parts, mut names, mut ns) = (Vec::new(), Vec::new(), Vec::new());
         for (variant, facts) in self.findings.variants.iter().enumerate() {
             let is_it = |k: &&KindCell| {
                 let is_asked = facts.workload == tpcc::WORKLOAD && k.kind == "new_order";
@@ -192,13 +200,14 @@ impl AnswerWriter<'_> {
                 names.push(tpcc::new_orders_name(&facts.options, step.clients, is_open));
                 let (value, at) = (number(60.0 * rate.value), self.at(cell.step));
                 parts.push(format!("{} {value} {at}", self.name(variant)));
+                ns.push(rate.n);
             }
         }
         names.dedup();
         let more = if parts.len() > 2 * STEPS_SAID { "; more in the tables" } else { "" };
         let parts = list(parts.iter().take(2 * STEPS_SAID));
-        (!parts.is_empty())
-            .then(|| format!("New orders per minute ({}): {parts}{more}.", list(names)))
+        let what = || format!("{}; {}", list(names), n_of(ns.into_iter()));
+        (!parts.is_empty()).then(|| format!("New orders per minute ({}): {parts}{more}.", what()))
     }
 
     /// Dips of a volume's limit that the study made: those found as stalls, their period and depth.
@@ -210,6 +219,11 @@ impl AnswerWriter<'_> {
             line(volume, &of_volume)
         })
     }
+}
+
+fn reads(facts: &AttributionFacts) -> Option<(usize, &Estimate)> {
+    let used = facts.uses.iter().find(|used| used.name == READS)?;
+    Some((facts.variant, used.per_transaction.as_ref()?))
 }
 
 pub(super) fn line(volume: &str, dips: &[&MadeDips]) -> String {

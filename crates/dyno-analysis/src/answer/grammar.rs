@@ -175,11 +175,10 @@ impl AnswerWriter<'_> {
     /// `95 % CIs, n = 3`, or `n = 2 to 3`.
     pub(super) fn cis_and_n(&self, ns: impl Iterator<Item = u32> + Clone) -> String {
         let confidence = share(self.findings.confidence);
-        match (ns.clone().min().unwrap_or(0), ns.max().unwrap_or(0)) {
-            (_, most @ (0 | 1)) => format!("n = {most}, no CI"),
+        match (ns.clone().min().unwrap_or(0), ns.clone().max().unwrap_or(0)) {
+            (_, 0 | 1) => format!("{}, no CI", n_of(ns)),
             (2, 2) => "two repetitions".to_owned(),
-            (least, most) if least == most => format!("{confidence} CIs, n = {least}"),
-            (least, most) => format!("{confidence} CIs, n = {least} to {most}"),
+            _ => format!("{confidence} CIs, {}", n_of(ns)),
         }
     }
 
@@ -244,6 +243,14 @@ impl AnswerWriter<'_> {
             metric if is_duration(metric) => ["longer", "shorter"],
             _ => ["higher", "lower"],
         }
+    }
+}
+
+/// `n = 3`, `n = 2 to 3`; of one at most only the most.
+pub(super) fn n_of(ns: impl Iterator<Item = u32> + Clone) -> String {
+    match (ns.clone().min().unwrap_or(0), ns.max().unwrap_or(0)) {
+        (least, most) if least == most || most < 2 => format!("n = {most}"),
+        (least, most) => format!("n = {least} to {most}"),
     }
 }
 

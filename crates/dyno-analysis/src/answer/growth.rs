@@ -3,17 +3,20 @@
 
 use dyno_units::Varied;
 
+use super::best::Contest;
 use super::grammar::Said;
 use super::{AnswerWriter, At, NAMED_MOST};
-use crate::compare::Samples;
 use crate::numbers::{EffectStyle, Unit, interval};
-use crate::scaling::{End, ScalingFacts, ScalingLoad, Turn, end_of};
+use crate::scaling::{End, SPEED_UP, ScalingFacts, ScalingLoad, Turn};
 use crate::statistics::{Call, Effect, calls_at};
-use crate::words::{count, joined, list, said, share};
-use crate::{Comparison, Verdict, metrics};
+use crate::words::{capital, count, joined, list, said, share};
+use crate::{Claim, Comparison, Verdict, metrics};
 
 const TURNS_UP: &str = "Turns up: from there to twice as many clients, response time grows faster than \
     the square root of the number of clients, in each repetition. Throughput may still rise.";
+
+/// Of which each has a sentence.
+const GROUPS_MOST: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
@@ -30,6 +33,13 @@ struct Grown<'a> {
     comparison: &'a Comparison,
 }
 
+/// Variants with one baseline.
+struct Group<'a> {
+    /// Empty if it is the only one.
+    name: String,
+    all: Vec<Grown<'a>>,
+}
+
 struct SpeedUp<'a> {
     variant: usize,
     best: &'a ScalingLoad,
@@ -42,63 +52,102 @@ struct SpeedUp<'a> {
 
 impl AnswerWriter<'_> {
     /// Whether throughput at the last step grows faster than the one number that is varied, against the variant
-    /// with the least of it; none if not exactly one is varied, the baseline is another variant, or the step is
-    /// not judged by throughput.
+    /// with the least of it, in each group with a baseline; none if not exactly one is varied there, the baseline is
+    /// another variant, or the step is not judged by throughput.
     pub(super) fn linear(&self) -> Option<Said> {
-        let (factor, all) = self.grown_with_number()?;
-        let verdicts = self.growths(&all);
-        let what = match verdicts.iter().position(|one| *one == Growth::More) {
-            Some(first) if verdicts[first..].iter().any(|one| *one != Growth::More) => {
-                format!("superlinear in {factor} at {}", all[first].level)
-            }
-            Some(0) => format!("superlinear in {factor}"),
-            Some(first) => format!("superlinear in {factor} from {} upwards", all[first].level),
-            None if verdicts.iter().all(|one| *one == Growth::Less) => {
-                format!("sublinear in {factor}")
-            }
-            None => format!("not shown to be superlinear in {factor}"),
+        let (factor, groups) = self.grown_with_number()?;
+        let what = |all: &[Grown<'_>]| {
+            let verdicts = self.growths(all);
+            let what = match verdicts.iter().position(|one| *one == Growth::More) {
+                Some(first) if verdicts[first..].iter().any(|one| *one != Growth::More) => {
+                    format!("superlinear in {factor} at {}", all[first].level)
+                }
+                Some(0) => format!("superlinear in {factor}"),
+                Some(first) => format!("superlinear in {factor} from {} upwards", all[first].level),
+                None if verdicts.iter().all(|one| *one == Growth::Less) => {
+                    format!("sublinear in {factor}")
+                }
+                None => format!("not shown to be superlinear in {factor}"),
+            };
+            format!("throughput is {what}")
         };
-        let text = format!("Throughput is {what}: {}.", self.growth_in_numbers(&all));
-        Some(Said::of(all.iter().map(|one| one.comparison), text))
+        Some(self.of_groups(&groups, &what))
     }
 
     /// What more of the one number that is varied brings, by the same comparisons.
     pub(super) fn grown(&self) -> Option<Said> {
-        let (factor, all) = self.grown_with_number()?;
-        let first = all.first().filter(|_| Varied::counts_members(factor))?;
+        let (factor, groups) = self.grown_with_number()?;
+        let first = groups.first()?.all.first().filter(|_| Varied::counts_members(factor))?;
         let place = match self.findings.steps.len() {
             1 => String::new(),
             _ => format!(" {}", self.at(first.comparison.step)),
         };
-        let is_open = all.iter().all(|one| one.comparison.verdict == Verdict::Inconclusive);
-        let (numbers, least) = (self.growth_in_numbers(&all), first.least);
-        let text = match is_open {
-            true => format!(
-                "Undecided whether throughput{place} grows with the number of {factor}, relative to \
-                 {least}: {numbers}."
-            ),
-            false => {
-                format!("Throughput{place} by number of {factor}, relative to {least}: {numbers}.")
+        let what = |all: &[Grown<'_>]| {
+            let is_open = all.iter().all(|one| one.comparison.verdict == Verdict::Inconclusive);
+            let least = all.first().map_or(0.0, |one| one.least);
+            match is_open {
+                true => format!(
+                    "undecided whether throughput{place} grows with the number of {factor}, relative to {least}"
+                ),
+                false => format!("throughput{place} by number of {factor}, relative to {least}"),
             }
         };
-        Some(Said::of(all.iter().map(|one| one.comparison), text))
+        Some(self.of_groups(&groups, &what))
     }
 
-    fn grown_with_number(&self) -> Option<(&str, Vec<Grown<'_>>)> {
-        let (factor, levels) = self.only_number()?;
+    /// A sentence for each group; of several, with the numbers at the most.
+    fn of_groups(&self, groups: &[Group<'_>], what: &dyn Fn(&[Grown<'_>]) -> String) -> Said {
+        let sentence = |Group { name, all }: &Group<'_>| {
+            let (with, named) = match groups.len() {
+                1 => (String::new(), &all[..]),
+                _ => (format!("with {name} "), &all[all.len().saturating_sub(1)..]),
+            };
+            capital(&format!("{with}{}: {}.", what(all), self.growth_in_numbers(named)))
+        };
+        let mut text = joined(groups.iter().take(GROUPS_MOST).map(sentence), " ");
+        if groups.len() > GROUPS_MOST {
+            text += &format!(" {} more in the tables.", groups.len() - GROUPS_MOST);
+        }
+        Said::of(groups.iter().flat_map(|group| &group.all).map(|one| one.comparison), text)
+    }
+
+    fn grown_with_number(&self) -> Option<(&str, Vec<Group<'_>>)> {
         let step = self.findings.steps.len().checked_sub(1)?;
         if self.main_metric(step) != metrics::THROUGHPUT || self.is_mismatched() {
             return None;
         }
+        let mut contests = self.contests();
+        if contests.is_empty() {
+            let (name, variants) = (String::new(), (0..self.findings.variants.len()).collect());
+            contests.push(Contest { name, variants });
+        }
+        let of = |Contest { name, variants }: Contest| {
+            let (factor, all) = self.grown_in(&variants, step)?;
+            Some((factor, Group { name, all }))
+        };
+        let groups: Vec<(&str, Group<'_>)> = contests.into_iter().map(of).collect::<Option<_>>()?;
+        let factor = groups.first()?.0;
+        let is_one = groups.iter().all(|(other, _)| *other == factor);
+        is_one.then(|| (factor, groups.into_iter().map(|(_, group)| group).collect()))
+    }
+
+    /// Of variants with one baseline.
+    fn grown_in(&self, group: &[usize], step: usize) -> Option<(&str, Vec<Grown<'_>>)> {
+        let (factor, levels) = self.only_number(group)?;
+        let level = |variant: usize| {
+            let own = group.iter().position(|other| *other == variant)?;
+            Some(levels[own])
+        };
         let mut all = Vec::new();
         for variant in self.compared_variants() {
+            let Some(own) = level(variant) else { continue };
             let comparisons = self.comparisons_of(variant, metrics::THROUGHPUT);
             let comparison = comparisons.into_iter().find(|c| c.step == step)?;
-            let (level, least) = (levels[variant], levels[comparison.baseline]);
-            if least <= 0.0 || level <= least {
+            let least = level(comparison.baseline)?;
+            if least <= 0.0 || own <= least {
                 return None;
             }
-            all.push(Grown { level, least, comparison });
+            all.push(Grown { level: own, least, comparison });
         }
         all.sort_by(|a, b| a.level.total_cmp(&b.level));
         (!all.is_empty()).then_some((factor, all))
@@ -147,26 +196,27 @@ impl AnswerWriter<'_> {
         together.zip(&effects).map(growth).collect()
     }
 
-    /// The only varied factor and each variant's level, if they are numbers.
-    fn only_number(&self) -> Option<(&str, Vec<f64>)> {
+    /// The only factor that these variants differ in and the level of each, if they are numbers.
+    fn only_number(&self, group: &[usize]) -> Option<(&str, Vec<f64>)> {
         let variants = &self.findings.variants;
         let level = |variant: usize, factor: &str| {
             let levels = variants[variant].levels.iter();
             levels.clone().find(|(name, _)| name == factor).map(|(_, level)| level.as_str())
         };
-        let first = variants.first()?;
+        let (first, others) = group.split_first()?;
         let differs = |factor: &&(String, String)| {
-            (1..variants.len()).any(|v| level(v, &factor.0) != Some(factor.1.as_str()))
+            others.iter().any(|v| level(*v, &factor.0) != Some(factor.1.as_str()))
         };
-        let varied: Vec<&(String, String)> = first.levels.iter().filter(differs).collect();
+        let varied: Vec<&(String, String)> =
+            variants[*first].levels.iter().filter(differs).collect();
         let [(factor, _)] = varied.as_slice() else { return None };
-        let numbers = (0..variants.len()).map(|v| level(v, factor)?.parse::<f64>().ok());
+        let numbers = group.iter().map(|v| level(*v, factor)?.parse::<f64>().ok());
         let levels = numbers.collect::<Option<Vec<f64>>>()?;
         Some((factor.rsplit('.').next().unwrap_or(factor), levels))
     }
 
     /// `None` without at least three closed loads.
-    pub(super) fn scaling(&self) -> Option<String> {
+    pub(super) fn scaling(&self) -> Option<Said> {
         let mut all: Vec<SpeedUp<'_>> = self.all_speed_ups().collect();
         all.sort_by(|a, b| b.best.speed_up.total_cmp(&a.best.speed_up));
         let (first, others) = all.split_first()?;
@@ -174,61 +224,72 @@ impl AnswerWriter<'_> {
         let name = self.name(first.variant);
         let loads = format!("{} to {} clients", first.first.clients, first.last.clients);
         if others.is_empty() {
-            let best = show(first);
-            return Some(match first.end {
-                End::Rising => format!("{name} scales to {best} from {loads} and is still rising."),
-                End::Level(clients) => {
-                    format!("{name} scales to {best} and levels off at {clients} clients.")
-                }
-                End::Peak(clients) => {
-                    format!("{name} scales to {best}, peaks at {clients} clients and falls beyond.")
-                }
-            });
+            let scales = match first.end {
+                End::Falls { .. } | End::NoRise | End::Unknown => "measured at most",
+                _ => "scales to",
+            };
+            let (best, end) = (show(first), ends(first.end));
+            let text = format!("{name} {scales} {best} from {loads}{end}.");
+            return Some(Said::of(self.own_speed_up(first), text));
         }
-        let end = |one: &SpeedUp<'_>| match one.end {
-            End::Rising => ", still rising".to_owned(),
-            End::Level(clients) => format!(", flat from {clients}"),
-            End::Peak(clients) => format!(", peak at {clients}"),
+        let part = |one: &SpeedUp<'_>| {
+            format!("{} {}{}", self.name(one.variant), show(one), ends_in_short(one.end))
         };
-        let part =
-            |one: &SpeedUp<'_>| format!("{} {}{}", self.name(one.variant), show(one), end(one));
         let (least, named) = match others {
             [.., last] if all.len() > NAMED_MOST => ("lowest: ", std::slice::from_ref(last)),
             few => ("", few),
         };
         let rest = joined(named.iter().map(part), "; ");
-        Some(match others.iter().all(|other| self.scales_further(first, other)) {
-            true => format!(
-                "{name} scales furthest: {} from {loads}{}; {least}{rest}.",
-                show(first),
-                end(first)
+        let against = |other: &SpeedUp<'_>| self.further(first, other);
+        let claims: Vec<Option<Claim>> = others.iter().map(against).collect();
+        let is_ahead = |claim: &Claim| claim.verdict == Verdict::Better;
+        let (best, end) = (show(first), ends_in_short(first.end));
+        let text = match () {
+            () if claims.iter().all(|claim| claim.as_ref().is_some_and(is_ahead)) => {
+                format!("{name} scales furthest: {best} from {loads}{end}; {least}{rest}.")
+            }
+            () if claims.iter().flatten().any(|claim| claim.relative.n < 2) => format!(
+                "One repetition cannot show which scales furthest: {name} measured {best} from {loads}; \
+                 {least}{rest}."
             ),
-            false => format!(
-                "Undecided which scales furthest: {name} measured {} from {loads}{}; {least}{rest}.",
-                show(first),
-                end(first)
+            () => format!(
+                "Undecided which scales furthest: {name} measured {best} from {loads}{end}; \
+                 {least}{rest}."
             ),
-        })
+        };
+        Some(Said::of(claims.into_iter().flatten(), text))
     }
 
-    fn scales_further(&self, one: &SpeedUp<'_>, other: &SpeedUp<'_>) -> bool {
+    /// Whose speed-up is larger, of two variants that each are at the best of their loads.
+    fn further(&self, one: &SpeedUp<'_>, other: &SpeedUp<'_>) -> Option<Claim> {
         let by_block = |one: &SpeedUp<'_>| -> Vec<(u32, f64)> {
-            let at = |load: &ScalingLoad| {
-                self.ranker.means(metrics::THROUGHPUT, one.variant, &[load.step])
-            };
-            let fewest = at(one.first);
+            let fewest = self.by_block(one.variant, one.first);
             let speed_up = |(block, most): (u32, f64)| {
                 let least = fewest.iter().find(|(own, least)| *own == block && *least > 0.0)?;
                 Some((block, most / least.1))
             };
-            at(one.best).into_iter().filter_map(speed_up).collect()
+            self.by_block(one.variant, one.best).into_iter().filter_map(speed_up).collect()
         };
-        let (ours, theirs) = (by_block(one), by_block(other));
-        let samples = Samples::new(&ours, &theirs, self.ranker.joined.interleaved);
-        let pair = (one.variant, other.variant);
-        samples
-            .log_effect(0.0)
-            .is_some_and(|effect| self.ranker.is_ahead(effect, pair, one.n_choices))
+        let chosen = ((one.variant, other.variant), one.n_choices);
+        let both = (&by_block(one)[..], &by_block(other)[..]);
+        let claim = self.ranker.claim_of_values(chosen, both, one.best.step)?;
+        Some(Claim { metric: SPEED_UP, other_steps: vec![other.best.step], ..claim })
+    }
+
+    /// Throughput at the best load against that with the fewest clients; none if that is the best.
+    fn own_speed_up(&self, one: &SpeedUp<'_>) -> Option<Claim> {
+        if one.best.step == one.first.step {
+            return None;
+        }
+        let chosen = ((one.variant, one.variant), one.n_choices);
+        let most = self.by_block(one.variant, one.best);
+        let both = (&most[..], &self.by_block(one.variant, one.first)[..]);
+        let claim = self.ranker.claim_of_values(chosen, both, one.best.step)?;
+        Some(Claim { other_steps: vec![one.first.step], ..claim })
+    }
+
+    fn by_block(&self, variant: usize, load: &ScalingLoad) -> Vec<(u32, f64)> {
+        self.ranker.means(metrics::THROUGHPUT, variant, &[load.step])
     }
 
     fn all_speed_ups(&self) -> impl Iterator<Item = SpeedUp<'_>> {
@@ -238,11 +299,8 @@ impl AnswerWriter<'_> {
     fn speed_up<'a>(&self, facts: &'a ScalingFacts) -> Option<SpeedUp<'a>> {
         let best = facts.loads.iter().max_by(|a, b| a.speed_up.total_cmp(&b.speed_up))?;
         let (first, last) = (facts.loads.first()?, facts.loads.last()?);
-        let loads: Vec<(u64, f64)> =
-            facts.loads.iter().map(|load| (load.clients, load.speed_up)).collect();
-        let end = end_of(&loads, self.findings.threshold)?;
         let n_choices = facts.loads.len() - 1;
-        Some(SpeedUp { variant: facts.variant, best, first, last, n_choices, end })
+        Some(SpeedUp { variant: facts.variant, best, first, last, n_choices, end: facts.end })
     }
 
     /// Where response time turns up, over the fewest clients'; `None` below three closed loads.
@@ -271,7 +329,16 @@ impl AnswerWriter<'_> {
         };
         let parts = list(all.iter().take(NAMED_MOST).enumerate().filter_map(part));
         let turns_up = if all.len() == 1 { "" } else { "turns up " };
-        (!parts.is_empty()).then(|| format!("Response time {turns_up}{parts}."))
+        let n =
+            |facts: &ScalingFacts| facts.loads.last()?.saturation_estimate.as_ref().map(|e| e.n);
+        let is_single = all.iter().filter_map(n).max().is_some_and(|n| n < 2);
+        (!parts.is_empty()).then(|| match is_single {
+            true => format!(
+                "One repetition cannot show where response time turns up; measured: response time \
+                 {turns_up}{parts}."
+            ),
+            false => format!("Response time {turns_up}{parts}."),
+        })
     }
 
     pub(super) fn saturation_note(&self) -> String {
@@ -285,17 +352,59 @@ impl AnswerWriter<'_> {
         format!("{TURNS_UP}{}", intervals.unwrap_or_default())
     }
 
+    /// With intervals that allow for the choice of the best load.
     pub(super) fn speed_ups(&self) -> Option<String> {
         let all: Vec<SpeedUp<'_>> = self.all_speed_ups().collect();
-        let named = |one: &SpeedUp<'_>| {
-            let interval = interval(one.best.speed_up_estimate.as_ref()?)?;
+        let style = EffectStyle::Ratio;
+        let shown: Vec<(&SpeedUp<'_>, Claim)> =
+            all.iter().filter_map(|one| Some((one, self.own_speed_up(one)?))).collect();
+        let named = shown.iter().take(NAMED_MOST).filter_map(|(one, claim)| {
+            let interval = style.interval(&claim.relative)?;
             Some(format!("{} {interval} at {} clients", self.name(one.variant), one.best.clients))
+        });
+        let what = match shown.iter().map(|(_, claim)| claim.relative.n).max()? {
+            2 => "Speed-up in the two repetitions".to_owned(),
+            _ => {
+                let n_choices = all.iter().map(|one| one.n_choices).max().unwrap_or(0);
+                let confidence = share(self.findings.confidence);
+                format!("{confidence} CI of the speed-up, for the best of {n_choices} load levels")
+            }
         };
-        let shown = all.iter().filter_map(|one| one.best.speed_up_estimate.as_ref());
-        let what = match shown.map(|estimate| estimate.n).max() {
-            Some(2) => "Speed-up in the two repetitions".to_owned(),
-            _ => format!("{} CI of the speed-up", share(self.findings.confidence)),
-        };
-        said(&what, &list(all.iter().take(NAMED_MOST).filter_map(named)))
+        said(&what, &list(named))
+    }
+}
+
+/// To follow `a scales to 3.00× from 1 to 16 clients`.
+fn ends(end: End) -> String {
+    match end {
+        End::Rising => " and is still rising".to_owned(),
+        End::Level { from } => format!(" and is level from {} on", count(from, "client")),
+        End::Peak { from, to } if from == to => {
+            format!(", peaks at {} and falls beyond", count(from, "client"))
+        }
+        End::Peak { from, to } => {
+            format!(", peaks between {from} and {to} clients and falls beyond")
+        }
+        End::Falls { to } => format!(" and falls beyond {}", count(to, "client")),
+        End::NoFurtherRise { from } => {
+            format!("; no further rise is shown after {}", count(from, "client"))
+        }
+        End::NoRise => "; neither a rise nor a fall is shown".to_owned(),
+        End::Unknown => {
+            "; one repetition of all load levels cannot show where that ends".to_owned()
+        }
+    }
+}
+
+fn ends_in_short(end: End) -> String {
+    match end {
+        End::Rising => ", still rising".to_owned(),
+        End::Level { from } => format!(", level from {from}"),
+        End::Peak { from, to } if from == to => format!(", peak at {from}"),
+        End::Peak { from, to } => format!(", peak between {from} and {to}"),
+        End::Falls { to } => format!(", falling beyond {to}"),
+        End::NoFurtherRise { from } => format!(", no rise shown beyond {from}"),
+        End::NoRise => ", no rise shown".to_owned(),
+        End::Unknown => String::new(),
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::AnswerWriter;
 use crate::requirements::RequirementOutcome::{Inconclusive, Met, NotMet};
-use crate::words::{cut, joined, list, loads, more};
-use crate::{Estimate, RequirementOutcome, StepFacts, metrics, numbers};
+use crate::words::{cut, distinct, joined, list, loads, more};
+use crate::{Estimate, RequirementFacts, RequirementOutcome, StepFacts, metrics, numbers};
 
 const NAMED_MOST: usize = 4;
 
@@ -31,9 +31,24 @@ impl AnswerWriter<'_> {
                 (false, false) => None,
             };
             let parts = [broken, open, met].into_iter().flatten();
-            format!("Required: {text}: {}.", joined(parts, "; "))
+            format!("Required: {text}: {}{}.", self.once(text), joined(parts, "; "))
         };
         texts.into_iter().map(line).collect()
+    }
+
+    /// To precede outcomes of this requirement that a single repetition has; empty if there are none.
+    fn once(&self, text: &str) -> String {
+        let all = self.findings.requirements.iter().filter(|one| one.text == text && one.n > 0);
+        let once = distinct(
+            all.clone().filter(|one| one.is_measured_once()).map(|one| self.name(one.variant)),
+        );
+        match once.is_empty() {
+            true => String::new(),
+            false if all.clone().all(RequirementFacts::is_measured_once) => {
+                "one repetition cannot show it; measured once: ".to_owned()
+            }
+            false => format!("one repetition cannot show it of {}; measured: ", list(once)),
+        }
     }
 
     /// `a (4 and 8 clients) and b (all 3 load levels)`; empty if there are none.
@@ -58,7 +73,8 @@ impl AnswerWriter<'_> {
     }
 
     /// The highest throughput of each variant at the load levels where it is shown to meet all that the study
-    /// requires; none without requirements, and where steps do different work or are searches.
+    /// requires, or did when that was measured once; none without requirements, and where steps do different work
+    /// or are searches.
     pub(super) fn within_limits(&self) -> Option<String> {
         let all = &self.findings.requirements;
         let steps = &self.findings.steps;
@@ -92,10 +108,12 @@ impl AnswerWriter<'_> {
             1 => self.at(0),
             _ => format!("at any {}", self.findings.step_noun()),
         };
+        let n_once = all.iter().filter(|one| one.is_measured_once()).count();
         if found.is_empty() {
             let is_broken = all.iter().all(|one| one.outcome == NotMet);
             let what = if is_broken { "met" } else { "is shown to meet" };
-            return Some(format!("No variant {what} {limits} {place}."));
+            let once = if n_once > 0 { " (measured once)" } else { "" };
+            return Some(format!("No variant {what} {limits} {place}{once}."));
         }
         let part = |(nth, (variant, step, rate)): (usize, &(usize, usize, &Estimate))| {
             let value = match nth {
@@ -109,13 +127,18 @@ impl AnswerWriter<'_> {
         let is_without = |v: &&usize| !found.iter().any(|(variant, ..)| variant == *v);
         let without: Vec<&str> =
             measured.iter().filter(is_without).map(|v| self.name(*v)).collect();
-        let is_not = if without.len() == 1 { "is" } else { "are" };
+        let (shown, not_shown) = match n_once {
+            0 => (format!("shown within {limits}"), "not shown to meet"),
+            _ => (
+                format!("measured once within {limits}, which one repetition cannot show"),
+                "not measured to meet",
+            ),
+        };
+        let is = if without.len() == 1 { "is" } else { "are" };
         let without = match without.is_empty() {
             true => String::new(),
-            false => format!("; {} {is_not} not shown to meet {them} {place}", list(&without)),
+            false => format!("; {} {is} {not_shown} {them} {place}", list(&without)),
         };
-        // A single repetition shows nothing.
-        let shown = if found.iter().all(|(.., rate)| rate.n > 1) { "shown" } else { "measured" };
-        Some(format!("Highest throughput {shown} within {limits}: {parts}{more}{without}."))
+        Some(format!("Highest throughput {shown}: {parts}{more}{without}."))
     }
 }

@@ -5,11 +5,11 @@ use dyno_units::Seed;
 
 use crate::cells::{Measured, by_block, estimate_metric};
 use crate::compare::{
-    CommonError, Levels, Samples, common_error, decide_drafts, draft, resolution,
+    CommonError, Levels, Samples, common_error, decide_drafts, draft, resolution, verdict,
 };
 use crate::join::Joined;
 use crate::searches;
-use crate::statistics::{Call, Effect, Rule, calls_at, geometric_mean};
+use crate::statistics::{Effect, Rule, decide_at, geometric_mean};
 use crate::{Claim, Direction, Estimate, MetricId, Verdict, metrics};
 
 pub(crate) struct Ranker<'a> {
@@ -48,20 +48,36 @@ pub(crate) struct At {
     pub(crate) log_factor: f64,
 }
 
+impl Standing {
+    /// Of what the first is compared with.
+    pub(super) fn of_all(claims: &[Claim]) -> Standing {
+        let is_ahead = |claim: &Claim| claim.verdict == Verdict::Better;
+        let is_single = |claim: &Claim| claim.relative.n < 2;
+        match () {
+            () if claims.iter().all(is_ahead) => Standing::Behind,
+            () if claims.iter().all(|claim| is_ahead(claim) || is_single(claim)) => {
+                Standing::Single
+            }
+            () => Standing::Tied,
+        }
+    }
+}
+
 type ByBlock<'a> = &'a [(u32, f64)];
 
 impl Ranker<'_> {
     /// Those with a value at all of these steps in some trial, the best mean first.
     pub(super) fn rank(&self, metric: MetricId, steps: &[usize]) -> Vec<Ranked> {
         let all: Vec<usize> = (0..self.joined.variants.len()).collect();
-        self.rank_of(&all, metric, steps)
+        self.rank_of(&all, (metric, steps), 1)
     }
 
+    /// At one of `n_places`, any of which may have a best (Bonferroni).
     pub(super) fn rank_of(
         &self,
         variants: &[usize],
-        metric: MetricId,
-        steps: &[usize],
+        (metric, steps): (MetricId, &[usize]),
+        n_places: usize,
     ) -> Vec<Ranked> {
         let Some(&first) = steps.first() else { return Vec::new() };
         let of = |variant: usize| {
@@ -93,7 +109,8 @@ impl Ranker<'_> {
                 return (Standing::First, None);
             }
             let pair = (best.variant, ranked.variant);
-            let claim = self.claim_of_pair((pair, 1), (values, theirs), (metric, steps), &errors);
+            let claim =
+                self.claim_of_pair((pair, n_places), (values, theirs), (metric, steps), &errors);
             let standing = match &claim {
                 Some(Claim { verdict: Verdict::Better, .. }) => Standing::Behind,
                 Some(Claim { verdict: Verdict::NoDifference, .. }) => Standing::Same,
@@ -185,35 +202,66 @@ impl Ranker<'_> {
         level(one).min(level(other))
     }
 
-    /// `first` is at the best of `n_choices` steps, the others at any of theirs. They are behind if
-    /// each is, at the level divided by `n_choices` (Bonferroni); "all" needs no correction.
-    pub(crate) fn stand_against(
+    /// `first`, which is at the best of `n_choices` steps, against each of the others at theirs, at the level
+    /// divided by `n_choices` (Bonferroni). `None` if one of them did nothing.
+    pub(super) fn claims_across(
         &self,
         metric: MetricId,
         (first, n_choices): (At, usize),
         others: &[At],
-    ) -> Standing {
-        let mut found = Standing::Behind;
-        for other in others {
-            match self.log_ratio(metric, first, *other) {
-                Some(effect) => {
-                    let pair = (first.variant, other.variant);
-                    if !self.is_ahead(effect, pair, n_choices) {
-                        return Standing::Tied;
-                    }
-                }
-                None if self.n_common(metric, first, *other) < 2 => found = Standing::Single,
-                None => return Standing::Tied,
-            }
-        }
-        found
+    ) -> Option<Vec<Claim>> {
+        let against = |other: &At| self.claim_across(metric, (first, *other), n_choices);
+        others.iter().map(against).collect()
     }
 
-    /// For a pair chosen among `n_choices`.
-    pub(super) fn is_ahead(&self, effect: Effect, pair: (usize, usize), n_choices: usize) -> bool {
-        let level = self.strict_level(pair) / n_choices.max(1) as f64;
-        let calls = calls_at(&[(Some(effect), level)], self.levels.rule);
-        matches!(calls.as_slice(), [(Call::Higher, _)])
+    /// The others are behind if each is; that all have to be needs no correction.
+    pub(crate) fn stand_against(
+        &self,
+        metric: MetricId,
+        first: (At, usize),
+        others: &[At],
+    ) -> Standing {
+        let claims = self.claims_across(metric, first, others);
+        claims.map_or(Standing::Tied, |claims| Standing::of_all(&claims))
+    }
+
+    fn claim_across(
+        &self,
+        metric: MetricId,
+        (ours, theirs): (At, At),
+        n_choices: usize,
+    ) -> Option<Claim> {
+        let values = |at: At| -> Vec<(u32, f64)> {
+            let means = self.means(metric, at.variant, &[at.step]).into_iter();
+            means.map(|(block, value)| (block, value * at.log_factor.exp())).collect()
+        };
+        let samples = Samples::new(&values(ours), &values(theirs), self.joined.interleaved);
+        let level = self.strict_level((ours.variant, theirs.variant)) / n_choices.max(1) as f64;
+        let effect = self.log_ratio(metric, ours, theirs);
+        let decision = decide_at(&[(effect, level)], self.levels.rule).pop()?;
+        let is_more_better = self.joined.metrics.get(metric).better == Direction::Higher;
+        Some(Claim {
+            variant: ours.variant,
+            other: theirs.variant,
+            metric,
+            steps: vec![ours.step],
+            other_steps: vec![theirs.step],
+            relative: samples.relative(effect, 1.0 - level)?,
+            repetitions_needed: decision.repetitions_needed,
+            verdict: verdict(is_more_better, decision),
+        })
+    }
+
+    /// Of values by block that are no metric, such as speed-ups: more is better. The first are the best of
+    /// `n_choices`.
+    pub(super) fn claim_of_values(
+        &self,
+        (pair, n_choices): ((usize, usize), usize),
+        (ours, theirs): (ByBlock<'_>, ByBlock<'_>),
+        step: usize,
+    ) -> Option<Claim> {
+        let exact = (metrics::THROUGHPUT, &[step][..]);
+        self.claim_of_pair((pair, n_choices), (ours, theirs), exact, &(None, 0))
     }
 
     /// Log ratio of two variants; `None` with one repetition, or with a zero. Has the common error
@@ -247,10 +295,5 @@ impl Ranker<'_> {
             searches::resolution(&self.joined.steps[at.step], typical)
         };
         of(ours).max(of(theirs))
-    }
-
-    fn n_common(&self, metric: MetricId, ours: At, theirs: At) -> usize {
-        let n = |at: At| self.means(metric, at.variant, &[at.step]).len();
-        n(ours).min(n(theirs))
     }
 }

@@ -2,10 +2,10 @@
 
 use super::grammar::Said;
 use super::{AnswerWriter, At, Standing};
-use crate::metrics;
 use crate::numbers::{Unit, interval, value};
 use crate::vectors::{VectorFacts, VectorPoint, recall_text};
 use crate::words::{joined, list, more, said, share};
+use crate::{Claim, metrics};
 
 const NAMED_MOST: usize = 4;
 
@@ -50,11 +50,13 @@ impl AnswerWriter<'_> {
             said("Index on disk", &list(sizes)),
             said("Exact scans without the index", &joined(scans, "; ")),
         ];
-        Some((self.at_recall(&all, recall).into(), lines.into_iter().flatten().collect()))
+        let claims = self.claims_at_recall(all[0], &all[1..]);
+        let text = self.at_recall(&all, recall, claims.as_deref());
+        Some((Said::of(claims.into_iter().flatten(), text), lines.into_iter().flatten().collect()))
     }
 
     /// `At a recall of 0.95 or more, pg answers 2,100 queries/s (ef_search 40, recall 0.962) and …`
-    fn at_recall(&self, all: &[&VectorFacts], asked: f64) -> String {
+    fn at_recall(&self, all: &[&VectorFacts], asked: f64, claims: Option<&[Claim]>) -> String {
         let part = |facts: &&VectorFacts| {
             let point = &facts.points[facts.reached?];
             let (rate, with, found) = (queries(point), searched(facts, point), found(point));
@@ -71,24 +73,36 @@ impl AnswerWriter<'_> {
             }
             names => format!("; {} are not shown to reach it", list(names)),
         };
+        let is_once = |facts: &&VectorFacts| {
+            facts.reached.is_some_and(|reached| facts.points[reached].recall.n == 1)
+        };
+        let once = match all.iter().any(is_once) {
+            true => " (by one repetition, which cannot show it)",
+            false => "",
+        };
         match reached.as_slice() {
             [] => format!("No search is shown to reach a recall of {asked}."),
-            [only] => format!("At a recall of {asked} or more: {only}{not_reached}."),
+            [only] => format!("At a recall of {asked} or more{once}: {only}{not_reached}."),
             several => {
                 // The fastest is first.
-                let ahead = match self.is_fastest(all[0], &all[1..]) {
-                    true => format!("{} is fastest", self.name(all[0].variant)),
-                    false => "undecided which is fastest".to_owned(),
+                let ahead = match claims.map(Standing::of_all) {
+                    Some(Standing::Behind) => format!("{} is fastest", self.name(all[0].variant)),
+                    Some(Standing::Single) => {
+                        "one repetition cannot show which is fastest".to_owned()
+                    }
+                    _ => "undecided which is fastest".to_owned(),
                 };
                 let named = joined(several.iter().take(NAMED_MOST), "; ");
                 let more = more(several.len().saturating_sub(NAMED_MOST), "; ");
-                format!("At a recall of {asked} or more, {ahead}: {named}{more}{not_reached}.")
+                format!(
+                    "At a recall of {asked} or more{once}, {ahead}: {named}{more}{not_reached}."
+                )
             }
         }
     }
 
-    /// Ahead of all searches of all others that have enough recall.
-    fn is_fastest(&self, own: &VectorFacts, others: &[&VectorFacts]) -> bool {
+    /// The fastest search with enough recall of one against all such searches of all others; none without one.
+    fn claims_at_recall(&self, own: &VectorFacts, others: &[&VectorFacts]) -> Option<Vec<Claim>> {
         let at = |facts: &VectorFacts, point: &VectorPoint| At {
             variant: facts.variant,
             step: point.step,
@@ -98,10 +112,9 @@ impl AnswerWriter<'_> {
             let good = facts.points.iter().filter(|point| facts.has_recall(point));
             good.map(|point| at(facts, point)).collect()
         };
-        let Some(reached) = own.reached else { return false };
-        let first = (at(own, &own.points[reached]), good(own).len());
+        let first = (at(own, &own.points[own.reached?]), good(own).len());
         let others: Vec<At> = others.iter().flat_map(|facts| good(facts)).collect();
-        self.ranker.stand_against(metrics::THROUGHPUT, first, &others) == Standing::Behind
+        self.ranker.claims_across(metrics::THROUGHPUT, first, &others)
     }
 
     fn most_recall(&self, facts: &VectorFacts) -> Option<String> {
@@ -138,6 +151,7 @@ fn found(point: &VectorPoint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::Claim;
     use crate::vectors::tests::findings;
 
     #[track_caller]
@@ -166,6 +180,16 @@ mod tests {
              shown to reach it.",
         );
         check([[0.8; 2]; 2], [[4000.0; 2]; 2], "No search is shown to reach a recall of 0.95.");
+    }
+
+    #[test]
+    fn the_fastest_search_is_compared_with_each_other_one_that_has_the_recall() {
+        let rates = [[4000.0, 2000.0], [3000.0, 1000.0]];
+        let claims = findings([[0.8, 0.97], [0.96, 0.97]], rates).answer.claims;
+        let of = |one: &Claim| (one.variant, one.other, one.steps.clone(), one.other_steps.clone());
+        let found: Vec<_> = claims.iter().map(of).collect();
+        assert_eq!(found, [(1, 0, vec![2], vec![3])]);
+        assert!(claims[0].relative.n == 3 && claims[0].relative.low.is_some(), "{claims:#?}");
     }
 
     #[test]

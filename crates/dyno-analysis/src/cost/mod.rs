@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::answer::{At, Ranker, Standing};
 use crate::cells::{at, estimate};
 use crate::statistics::mean;
-use crate::{Cell, Estimate, NoBounds, metrics};
+use crate::{Cell, Estimate, MetricId, NoBounds, metrics};
+
+/// Of claims: two costs of a million transactions.
+pub(crate) const MONEY_PER_MILLION: MetricId = MetricId::new("money_per_million");
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Scaling of each variant with the clients, over at least three closed loads.
 
+mod end;
 mod limit;
 mod usl;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use end::{End, end_of};
 pub use limit::UnderLimit;
 pub(crate) use limit::under_limit;
 pub use usl::Usl;
@@ -15,6 +17,9 @@ use crate::cells::{Measured, by_block, estimate};
 use crate::compare::Levels;
 use crate::statistics::{Rule, mean};
 use crate::{Cell, Estimate, MetricId, StepFacts, metrics};
+
+/// Of claims: the ratio of two speed-ups.
+pub(crate) const SPEED_UP: MetricId = MetricId::new("speed_up");
 
 const LOADS_LEAST: usize = 3;
 
@@ -30,6 +35,8 @@ pub struct ScalingFacts {
     /// Fewest clients first.
     pub loads: Vec<ScalingLoad>,
     pub turn: Turn,
+    #[serde(default)]
+    pub end: End,
     /// `None` with fewer than four loads.
     pub law: Option<ScalingLaw>,
 }
@@ -180,6 +187,7 @@ fn of_variant(
     };
     let loads: Vec<ScalingLoad> = by_clients.iter().map(load).collect();
     let turn = turn(variant, &loads, measured);
+    let end = end(variant, &loads, measured, rule);
     let law = law(variant, &loads, measured, rule).map(|law| {
         let throughput = |step: usize| {
             let cell = cells.iter().find(|c| (c.variant, c.step) == (variant, step))?;
@@ -188,7 +196,7 @@ fn of_variant(
         let values = loads.iter().filter_map(|load| Some((load, throughput(load.step)?)));
         law.judged(&values.collect::<Vec<_>>(), rule)
     });
-    Some(ScalingFacts { variant, turn, loads, law })
+    Some(ScalingFacts { variant, turn, end, loads, law })
 }
 
 /// By repetition that has both.
@@ -227,28 +235,14 @@ fn turn(variant: usize, loads: &[ScalingLoad], measured: &[Measured]) -> Turn {
     }
 }
 
-/// Where throughput stops growing with the clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Highest at the heaviest load, and rising up to there.
-    Rising,
-    /// From here on within the threshold of the peak.
-    Level(u64),
-    /// Falls behind the peak.
-    Peak(u64),
-}
-
-/// By the loads (clients, throughput), fewest clients first; `None` without any.
-pub fn end_of(loads: &[(u64, f64)], threshold: f64) -> Option<End> {
-    let (best, highest) = *loads.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let (most, last) = *loads.last()?;
-    let is_near = |throughput: f64| throughput >= highest * (1.0 - threshold);
-    let (level, _) = *loads.iter().find(|(_, throughput)| is_near(*throughput))?;
-    Some(match is_near(last) {
-        false => End::Peak(best),
-        true if level < most => End::Level(level),
-        true => End::Rising,
-    })
+/// Of all repetitions that have all loads, and committed at each.
+fn end(variant: usize, loads: &[ScalingLoad], measured: &[Measured], rule: &Rule) -> End {
+    let steps: Vec<usize> = loads.iter().map(|load| load.step).collect();
+    let mut all = by_block(measured, variant, &steps, metrics::THROUGHPUT);
+    all.retain(|(_, rates)| rates.iter().all(|rate| *rate > 0.0));
+    let logs = |nth: usize| all.iter().map(|(_, rates)| rates[nth].ln()).collect();
+    let loads = loads.iter().enumerate().map(|(nth, load)| (load.clients, logs(nth)));
+    end_of(&loads.collect::<Vec<_>>(), rule)
 }
 
 /// The first load (clients, response time) from which response time grows by more than the square
@@ -296,7 +290,7 @@ fn law(
 
 #[cfg(test)]
 mod tests {
-    use super::{End, Turn, end_of, turn_of};
+    use super::{Turn, turn_of};
     use crate::fixtures::run;
     use crate::{Findings, Options, analyse};
 
@@ -341,18 +335,6 @@ mod tests {
         assert_eq!(turn_of(&times), Some(2));
         assert_eq!(turn_of(&times[..3]), None);
         assert_eq!(turn_of(&[]), None);
-    }
-
-    #[test]
-    fn throughput_rises_levels_off_or_peaks() {
-        let check = |throughputs: &[f64], expected: Option<End>| {
-            let loads: Vec<(u64, f64)> = (1..).zip(throughputs.iter().copied()).collect();
-            assert_eq!(end_of(&loads, 0.03), expected);
-        };
-        check(&[1.0, 2.0, 3.0], Some(End::Rising));
-        check(&[1.0, 2.95, 3.0], Some(End::Level(2)));
-        check(&[1.0, 3.0, 2.0], Some(End::Peak(2)));
-        check(&[], None);
     }
 
     #[test]

@@ -304,6 +304,11 @@ pub(crate) fn requirements(findings: &Findings, counts: &dyn Fn(usize) -> bool) 
         those.filter(|one| counts(one.variant)).map(|one| in_words(findings, one)).collect()
     };
     let (broken, open) = (of(RequirementOutcome::NotMet), of(RequirementOutcome::Inconclusive));
+    if findings.requirements.iter().any(|one| counts(one.variant) && one.is_measured_once()) {
+        terminal::say(
+            "one repetition cannot show whether `require` is met; it is judged by its value",
+        );
+    }
     if !broken.is_empty() {
         terminal::say(&format!("required but not met: {}", broken.join(", ")));
     }

@@ -25,6 +25,6 @@ fn a_study_that_asks_who_falls_behind_is_answered_with_it() {
         analyse(&[run], &Options::default()).answer.headline
     };
     let said = answer(Question::Backlog);
-    assert!(said.contains("caught up: innodb 4×, postgresql 0.5×."), "{said}");
+    assert!(said.contains("caught up: innodb 4×, postgresql 0.5× (n = 3)."), "{said}");
     assert!(!answer(Question::Best).contains("Deferred work"));
 }

@@ -31,7 +31,7 @@ fn a_study_that_asks_how_much_throughput_varies_is_answered() {
     assert_eq!(
         said[0],
         "Share of seconds within 10 % of the median throughput at 8 clients: together 100 %, apart \
-         52 %."
+         52 % (n = 3)."
     );
     assert!(!answer(Question::Best).concat().contains("within 10 %"));
 }

@@ -83,6 +83,30 @@ fn growth_is_compared_with_that_of_the_number_that_is_varied() {
     );
 }
 
+/// Each group has its own baseline, which is the variant with the least of the number.
+#[test]
+fn growth_is_told_of_each_group_with_a_baseline() {
+    let rates = [100.0, 300.0, 100.0, 150.0];
+    let mut run = run(&["a", "b", "c", "d"], &[8], 5, |variant, step, repetition| {
+        rates[variant] * wobble(variant, step, repetition)
+    });
+    run.manifest.questions = vec![Question::Linear];
+    for (idx, variant) in run.manifest.variants.iter_mut().enumerate() {
+        let levels = [("database.shards", ["1", "2"][idx % 2]), ("rows", ["few", "many"][idx / 2])];
+        let level = |(factor, level): (&str, &str)| LevelRecord {
+            factor: factor.to_owned(),
+            level: level.to_owned(),
+        };
+        variant.levels = levels.map(level).to_vec();
+        variant.baseline = (idx % 2 == 1).then(|| idx - 1);
+    }
+    let answer = analyse(&[run], &Options::default()).answer;
+    let has = |part: &str| assert!(answer.headline.contains(part), "{}", answer.headline);
+    has("With few throughput is superlinear in shards: 3.0");
+    has(" With many throughput is sublinear in shards: +");
+    assert_eq!(answer.claims.len(), 2);
+}
+
 #[test]
 fn levels_that_are_no_numbers_are_ranked_as_usual() {
     check(

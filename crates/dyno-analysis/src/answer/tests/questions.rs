@@ -151,15 +151,18 @@ enum Case {
     OneVariant,
     /// A kind of transaction never commits, and the rest is decided.
     FailedKind,
+    /// Two variants, each measured once.
+    Once,
 }
 
-const CASES: [(&str, Case); 6] = [
+const CASES: [(&str, Case); 7] = [
     ("decided", Case::Decided),
     ("undecided", Case::Undecided),
     ("equal", Case::Equal),
     ("not met", Case::NotMet),
     ("one variant", Case::OneVariant),
     ("failed kind", Case::FailedKind),
+    ("once", Case::Once),
 ];
 
 /// Why a question is never answered so; none if it can be.
@@ -192,6 +195,8 @@ fn run_of(question: Question, case: Case) -> Run {
         (Case::Undecided, Question::Linear) => (3, 2.0),
         (Case::Undecided, Question::Scales) => (3, 1.0),
         (Case::Undecided, _) => (3, 1.03),
+        (Case::Once, Question::Linear) => (1, 2.5),
+        (Case::Once, _) => (1, 1.5),
         (_, Question::Linear) => (5, 2.5),
         (_, Question::Worse | Question::Blocks) => (5, 0.7),
         _ => (5, 1.5),
@@ -267,7 +272,32 @@ fn a_headline_that_compares_has_its_comparisons_as_data() {
     assert_eq!(claims(Question::Durability, Case::Decided), [(0, 1, Worse)]);
     assert_eq!(claims(Question::Linear, Case::Decided), [(1, 0, Better)]);
     assert_eq!(claims(Question::Space, Case::Decided), [(0, 1, Better)]);
+    assert_eq!(claims(Question::Cost, Case::Decided), [(1, 0, Better)]);
+    assert_eq!(claims(Question::Cost, Case::Undecided), [(1, 0, Inconclusive)]);
+    assert_eq!(claims(Question::Scales, Case::Decided), [(1, 0, Better)]);
+    assert_eq!(claims(Question::Scales, Case::OneVariant), [(0, 0, Better)]);
+    assert_eq!(claims(Question::Scales, Case::Once), [(1, 0, Inconclusive)]);
     assert_eq!(claims(Question::Steady, Case::Decided), []);
+}
+
+#[test]
+fn claims_across_loads_say_where_each_is() {
+    let claim = |question: Question, case: Case| {
+        let answer = analyse(&[run_of(question, case)], &Options::default()).answer;
+        let [claim] = &answer.claims[..] else { panic!("{:?}", answer.claims) };
+        claim.clone()
+    };
+    let cost = claim(Question::Cost, Case::Decided);
+    assert_eq!(cost.metric, MetricId::new("money_per_million"));
+    // One and a half times the work for as much money.
+    let (low, high) = cost.relative.low.zip(cost.relative.high).expect("it has an interval");
+    assert!(low < -33.0 && -33.5 < high && low < cost.relative.value, "{cost:?}");
+    assert!(cost.relative.value < high && high < 0.0, "{cost:?}");
+    let furthest = claim(Question::Scales, Case::Decided);
+    assert_eq!(furthest.metric, MetricId::new("speed_up"));
+    assert_eq!((&furthest.steps[..], &furthest.other_steps[..]), (&[2][..], &[2][..]));
+    let own = claim(Question::Scales, Case::OneVariant);
+    assert_eq!((&own.steps[..], &own.other_steps[..]), (&[2][..], &[0][..]));
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn a_study_that_asks_for_reads_is_answered_with_them() {
     };
     let said = answer(Question::Reads);
     assert!(
-        said.contains("Data disk reads per transaction at 8 clients: xfs 1, zfs 2.5."),
+        said.contains("Data disk reads per transaction at 8 clients: xfs 1, zfs 2.5 (n = 3)."),
         "{said}"
     );
     assert!(!answer(Question::Best).contains("Data disk reads"));
