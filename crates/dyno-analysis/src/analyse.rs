@@ -7,6 +7,7 @@ use dyno_units::{Question, Seed, Varied};
 
 use crate::answer::{Ranker, answer, is_watched};
 use crate::attribution::attribution;
+use crate::bound::bound_by;
 use crate::cells::{Measured, cells, measure_all};
 use crate::compare::{Levels, comparisons, concurrency, other_effects};
 use crate::cost::cost;
@@ -111,6 +112,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         debt: debt(&joined, &levels),
         run_off: run_off(&joined, &levels),
         attribution: attribution(&joined, cpus, &levels),
+        bound_by: bound_by(&joined, &measured),
         caveats: Vec::new(),
         trials: joined.trials.iter().map(trial_facts).collect(),
         setting_differences: setting_differences(&joined, &variants),

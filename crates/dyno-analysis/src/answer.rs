@@ -8,6 +8,7 @@
 //! fastest", "better" and "worse" only of comparisons that were decided.
 
 mod best;
+mod bound;
 mod cheapest;
 mod durability;
 mod faults;
@@ -79,6 +80,7 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
     lines.extend(writer.made_dips());
     lines.extend(writer.unmeasured());
     lines.extend(writer.new_orders());
+    lines.extend(writer.at_limits(&said.claims).filter(|_| question != Question::Durability));
     let room = LINES_MOST.saturating_sub(lines.len());
     lines.extend(support.unwrap_or_else(|| writer.support(room)));
     lines.truncate(LINES_MOST);

@@ -6,6 +6,7 @@ use dyno_units::{MetricId, Question};
 use serde::{Deserialize, Serialize};
 
 use crate::attribution::AttributionFacts;
+use crate::bound::BoundFacts;
 use crate::caveat::Caveat;
 use crate::cost::CostFacts;
 use crate::debt::{DebtFacts, RunOffFacts};
@@ -96,6 +97,9 @@ pub struct Findings {
     /// Cost of transactions and statements in each resource, by cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attribution: Vec<AttributionFacts>,
+    /// For each cell with clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound_by: Vec<BoundFacts>,
     /// For each cell and reading of debt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub debt: Vec<DebtFacts>,

@@ -33,6 +33,8 @@ pub(crate) struct Joined<'a> {
     /// By variant.
     pub(crate) machines: Vec<String>,
     pub(crate) cpus: Vec<u32>,
+    /// By variant, of the generator and of its servers, if the study binds them.
+    pub(crate) bound_cpus: Vec<[Option<u32>; 2]>,
     pub(crate) interleaved: bool,
     /// In all runs, both for the generator and the servers.
     pub(crate) has_bound_cpus: bool,
@@ -275,6 +277,10 @@ impl<'a> Joined<'a> {
         let environment = &ours.run.manifest.environment;
         self.machines.push(environment.machine.clone());
         self.cpus.push(environment.cpus);
+        self.bound_cpus.push(["generator_cpus", "server_cpus"].map(|key| {
+            let numbers = ours.run.manifest.design.get(key).filter(|cpus| *cpus != "all")?;
+            Some(numbers.split(',').count() as u32)
+        }));
         self.variants.push(taken);
         index
     }

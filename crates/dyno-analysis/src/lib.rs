@@ -5,6 +5,7 @@
 mod analyse;
 mod answer;
 pub mod attribution;
+pub mod bound;
 pub mod caveat;
 mod cells;
 mod compare;

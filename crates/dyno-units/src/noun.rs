@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::IoLimit;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialPlan {
     /// Counted from 1.
@@ -56,4 +58,7 @@ pub struct PlaceFacts {
     /// Whether synced data survive a power failure; `None` if the filesystem is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives_power_failure: Option<bool>,
+    /// While a trial is measured; `None` without one, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<IoLimit>,
 }

@@ -4,6 +4,7 @@
 
 mod alike;
 mod bootstrap;
+mod bound;
 mod choices;
 mod cost;
 mod designs;
@@ -112,6 +113,7 @@ const TABLES: [Table; 32] = [
     ("alike", alike::COLUMNS, 1, alike::table),
     ("steadiness", steadiness::COLUMNS, 0, steadiness::table),
     ("sequential", seconds::COLUMNS, 1, seconds::table),
+    ("bound-by", bound::COLUMNS, 1, bound::table),
 ];
 
 fn main() -> std::io::Result<()> {

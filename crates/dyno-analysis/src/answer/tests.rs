@@ -3,6 +3,7 @@
 mod backlog;
 mod baselines;
 mod blocking;
+mod bounds;
 mod course;
 mod dips;
 mod faults;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dyno_units::PlaceFacts;
+use dyno_units::{IoLimit, PlaceFacts};
 
 use super::{Keeper, files, leftovers};
 use crate::copy::CopyLayout;
@@ -26,6 +26,11 @@ pub struct Place {
 pub trait Storage: Send + Sync {
     /// What shapes how files lie on it: `folder`, `zfs recordsize=16k`. Data are reused by kind.
     fn kind(&self) -> String;
+
+    /// Of operations and bytes per second; `None` without one.
+    fn limit(&self) -> Option<IoLimit> {
+        None
+    }
 
     /// For the data. Only the servers' user can pass through it.
     fn folder(&self) -> &Path;
@@ -85,6 +90,7 @@ impl Place {
         let facts = PlaceFacts {
             kind: self.kind(),
             path: path.display().to_string(),
+            limit: self.storage.as_ref().and_then(|storage| storage.limit()),
             ..PlaceFacts::default()
         };
         let Some((mount, disk)) = Host::new(Path::new("/")).storage(path) else { return facts };

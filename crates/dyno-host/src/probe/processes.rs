@@ -35,6 +35,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("*.voluntary_switches_per_s", PerSecond, "voluntary context switches", "times that a thread gave up its CPU to wait; without threads that ended since"),
     reading("*.involuntary_switches_per_s", PerSecond, "involuntary context switches", "times that a thread was taken off its CPU; without threads that ended since"),
     reading("*.runqueue_wait_s_per_s", Unit::other("threads"), "waiting for a CPU", "time that threads were runnable but waiting for a CPU, summed over all threads").worse(),
+    reading("*.busiest_thread_pct", Percent, "busiest thread", "share of time that the thread of these processes that ran most in this second was on a CPU"),
     reading("*.minor_faults_per_s", PerSecond, "minor page faults", "page faults served from memory"),
     reading("*.major_faults_per_s", PerSecond, "major page faults", "page faults that had to read from a disk").worse(),
     reading("*.disk_read_bytes_per_s", BytesPerSecond, "read from disks", "bytes read from disks for these processes"),
@@ -58,6 +59,7 @@ pub(super) const READINGS: &[Reading] = &[
     reading("server.voluntary_switches_per_s", PerSecond, "voluntary context switches", "times that a thread of the server gave up its CPU to wait; without threads that ended since").row(820).instance_of("*.voluntary_switches_per_s"),
     reading("server.involuntary_switches_per_s", PerSecond, "involuntary context switches", "times that a thread of the server was taken off its CPU; without threads that ended since").row(830).instance_of("*.involuntary_switches_per_s"),
     reading("server.runqueue_wait_s_per_s", Unit::other("threads"), "threads of the server waiting for a CPU", "time that threads of the server were runnable but waiting for a CPU, summed over all threads").worse().up(StallCause::WaitingForCpu).row(840).instance_of("*.runqueue_wait_s_per_s"),
+    reading("server.busiest_thread_pct", Percent, "busiest thread of the server", "share of time that the server's thread that ran most in this second was on a CPU").instance_of("*.busiest_thread_pct"),
     reading("server.disk_read_bytes_per_s", BytesPerSecond, "Bytes read for the server", "bytes read from disks for the server").chart_if_moving(Topic::Disk, 3).up(StallCause::Reading).row(850).instance_of("*.disk_read_bytes_per_s"),
     reading("server.disk_write_bytes_per_s", BytesPerSecond, "Bytes written by the server", "bytes that the server wrote to disks").chart_if_moving(Topic::Disk, 4).up(StallCause::Writing).row(860).instance_of("*.disk_write_bytes_per_s"),
 ];

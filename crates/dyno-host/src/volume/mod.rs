@@ -309,6 +309,10 @@ impl Storage for Volume {
         self.spec.kind()
     }
 
+    fn limit(&self) -> Option<IoLimit> {
+        Some(self.spec.limit).filter(|limit| !limit.is_none())
+    }
+
     #[expect(clippy::misnamed_getters, reason = "servers use a folder inside the volume's own")]
     fn folder(&self) -> &Path {
         &self.files

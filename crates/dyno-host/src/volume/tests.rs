@@ -47,6 +47,7 @@ fn is_made_and_removed(spec: &VolumeSpec) {
         assert!(options.split(',').any(|one| one == option), "{options}");
     }
     assert_eq!(facts.kind, spec.kind());
+    assert_eq!(facts.limit, Some(spec.limit).filter(|limit| !limit.is_none()));
     let server = keeper.make_folder("server").expect("made");
     let data = place.data_of(&server, server.join("data"));
     place.make_data(&data).expect("made");

@@ -27,6 +27,7 @@ static KNOWN: LazyLock<Registry> = LazyLock::new(host_readings);
 
 const SERVER: &str = "server.";
 const GROUP: &str = "*.";
+const BUSIEST: &str = "busiest_thread_pct";
 
 #[derive(Clone)]
 pub(crate) struct WatchedHost {
@@ -116,7 +117,9 @@ fn put(hosts: &[(&WatchedHost, Option<Sample>)], readings: &mut Readings) {
                 Some(rest) => {
                     if *is_measured {
                         let (sum, n) = sums.entry(name).or_default();
-                        (*sum, *n) = (*sum + value, *n + 1);
+                        // Of the busiest threads, the busiest.
+                        let both = if rest == BUSIEST { sum.max(*value) } else { *sum + value };
+                        (*sum, *n) = (both, *n + 1);
                     }
                     if hosts.len() > 1 {
                         readings.insert(format!("{member}.{rest}"), *value);
@@ -284,6 +287,19 @@ mod tests {
 
     #[test]
     fn several_servers_have_their_own_readings_and_a_sum() {
+        let busiest = |db1: f64, db2: f64| {
+            let of = |pct: f64| values(&[("server.busiest_thread_pct", pct)]);
+            check(
+                &[("db1", of(db1)), ("db2", of(db2))],
+                &[
+                    ("db1.busiest_thread_pct", db1),
+                    ("db2.busiest_thread_pct", db2),
+                    ("server.busiest_thread_pct", db1.max(db2)),
+                ],
+            );
+        };
+        busiest(80.0, 95.0);
+        busiest(95.0, 80.0);
         let first = || values(&[("server.cpu_s_per_s", 1.5)]);
         let second = values(&[("server.cpu_s_per_s", 2.0)]);
         let own = [("db1.cpu_s_per_s", 1.5), ("db2.cpu_s_per_s", 2.0)];

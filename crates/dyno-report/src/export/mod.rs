@@ -1,6 +1,6 @@
 //! Findings and runs → tidy tables, one observation a row, as CSV, JSON lines or Parquet.
 //!
-//! `estimates` and `comparisons` hold what was found; `trials` each trial, step and kind of
+//! `estimates` and `comparisons` hold what was found, `bound_by` what limited it; `trials` each trial, step and kind of
 //! transaction on its own; `seconds` what clients and probes saw in each second, and `kind_seconds` each
 //! kind of transaction in it, where a step has several. The Insert Benchmark has tables in the columns of
 //! its author.
@@ -100,8 +100,8 @@ pub fn check_size(runs: &[Run]) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes all tables. Those of kinds by the second and of the Insert Benchmark are there only if they have
-/// rows.
+/// Makes all tables. Those of limits, of kinds by the second and of the Insert Benchmark are there only if
+/// they have rows.
 pub fn tables(findings: &Findings, runs: &[Run], times: &Times) -> Vec<Table> {
     let mut all = vec![
         tables::estimates(findings),
@@ -110,6 +110,7 @@ pub fn tables(findings: &Findings, runs: &[Run], times: &Times) -> Vec<Table> {
         tables::seconds(findings, runs),
     ];
     let more = [
+        tables::bound_by(findings),
         tables::kind_seconds(findings, runs, times),
         insert_benchmark::columns(findings),
         insert_benchmark::buckets(findings),

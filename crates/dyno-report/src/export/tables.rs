@@ -188,6 +188,38 @@ pub(super) fn comparisons(findings: &Findings) -> Table {
     table.finish()
 }
 
+/// One row for each variant, step and resource whose use was asked for.
+pub(super) fn bound_by(findings: &Findings) -> Table {
+    let mut table = Builder::new(
+        "bound_by",
+        &[
+            (TEXT, "", "variant step by text"),
+            (WHOLE, "", "agreeing n"),
+            (TEXT, "", "why resource"),
+            (NUMBER, "", "share"),
+            (TEXT, "", "absent"),
+        ],
+    );
+    for bound in &findings.bound_by {
+        for used in &bound.uses {
+            let (by, resource) = (word(&bound.by), word(&used.resource));
+            table.row(vec![
+                name(findings.variants.get(bound.variant).map(|v| &v.name)),
+                name(findings.steps.get(bound.step).map(|s| &s.name)),
+                by.as_str().into(),
+                bound.text.as_str().into(),
+                bound.agreeing.into(),
+                bound.n.into(),
+                name(bound.why.as_ref()),
+                resource.as_str().into(),
+                used.share.into(),
+                name(used.absent.as_ref()),
+            ]);
+        }
+    }
+    table.finish()
+}
+
 /// One row for each ended trial, step and kind of transaction; the measurement phase only.
 pub(super) fn trials(findings: &Findings, runs: &[Run]) -> Table {
     let mut table = Builder::new(

@@ -5,6 +5,7 @@ mod again;
 pub(crate) mod answer;
 mod audit;
 mod bases;
+mod bound;
 mod cost;
 mod counters;
 mod debt;

@@ -3,7 +3,7 @@
 use dyno_analysis::{MetricId, metrics};
 
 use super::answer::sentences;
-use super::{page::Page, parts};
+use super::{bound, page::Page, parts};
 use crate::document::{Block, Cell, Section, Table};
 use crate::view::View;
 use crate::{author, field, format, words};
@@ -29,7 +29,8 @@ pub(crate) fn numbers(page: &Page<'_>) -> Option<Section> {
     let in_words = || Block::fold("Every comparison in words", false, vec![sentences(details)]);
     let details = (!details.is_empty()).then(in_words);
     let tables = shown.into_iter().map(|metric| estimates(view, metric));
-    Some(Section::of(tables.chain(few).chain(failures(view)).chain(details)))
+    let bound = bound::listed(view).map(Block::from);
+    Some(Section::of(tables.chain(few).chain(bound).chain(failures(view)).chain(details)))
 }
 
 /// What was set, and where it ran, folded.

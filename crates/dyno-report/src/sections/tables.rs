@@ -2,7 +2,7 @@
 
 use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole, metrics};
 
-use super::{cost, kinds, page::Page, parts, searches};
+use super::{bound, cost, kinds, page::Page, parts, searches};
 use crate::document::{Block, Cell, Element, Piece, Section, Table, Text};
 use crate::view::{Place, View};
 use crate::{field, format, words};
@@ -21,6 +21,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     );
     let mut blocks = if view.findings.steps.len() == 1 { one_step(view) } else { by_step(view) };
     blocks.extend(notes(view));
+    blocks.extend(bound::blocks(view));
     blocks.extend(cost::tables(view));
     blocks.extend(kinds::tables(view));
     blocks.extend(outcomes(view));

@@ -2,7 +2,7 @@
 
 use dyno_analysis::{Comparison, MetricId, is_watched, metrics};
 
-use super::page::Page;
+use super::{bound, page::Page};
 use crate::document::terminal::Screen;
 use crate::document::{Block, Cell, Section, Table};
 use crate::view::{Place, View};
@@ -40,6 +40,7 @@ fn tables(view: &View<'_>, screen: &Screen) -> Vec<Block> {
         shown.extend(beside.into_iter().map(|metric| estimates_of(view, metric)));
     }
     shown.extend(field::tables(view));
+    shown.extend(bound::listed(view));
     let confidence = view.confidence();
     let corrected = match main_comparisons(view).count() {
         0 | 1 => "",

@@ -121,6 +121,55 @@ fn overload_counts_the_arrivals_that_were_never_sent() {
     assert!(findings["caveats"].to_string().contains("missed_arrivals"));
 }
 
+/// What limited the only variant at its only load level.
+fn bound_by(settings: &str, workload: &str, load: &str) -> Value {
+    let study = format!(
+        r#"
+        title = "What limits it?"
+        [database.a]
+        product = "simulated"
+        settings = {{ {settings} }}
+        {workload}
+        [design]
+        {load}
+        repetitions = 3
+        warm_up = "1s"
+        duration = "20s"
+        rest = "0s"
+        seed = 5
+        "#
+    );
+    let (_bench, findings) = run(&study);
+    findings["bound_by"][0].clone()
+}
+
+/// Of a simulated server nothing is known but what its clients saw: that decides where they asked for
+/// less than it can do, and nowhere else.
+#[test]
+fn clients_that_ask_for_less_than_the_server_can_do_limit_throughput() {
+    let check = |found: &Value, by: &str, text: &str| {
+        assert_eq!(found["by"], by, "{found:#}");
+        assert_eq!((&found["agreeing"], &found["n"]), (&3.into(), &3.into()), "{found:#}");
+        assert!(found["text"].as_str().is_some_and(|own| own.contains(text)), "{found:#}");
+    };
+    let point_select = "[workload.oltp_point_select]";
+    // A tenth of 1,000/s, nine tenths of it, and twice as much.
+    let offered = |rate: u32| format!("rate = {rate}\nclients = 100");
+    let found = bound_by("service_time = \"1ms\"", point_select, &offered(100));
+    check(&found, "rate", "nothing: the offered rate");
+    let found = bound_by("service_time = \"1ms\"", point_select, &offered(900));
+    check(&found, "rate", "nothing: the offered rate");
+    let found = bound_by("service_time = \"1ms\"", point_select, &offered(2000));
+    check(&found, "unknown", "not known");
+    // Pauses of a second between reads of some milliseconds.
+    let pausing = "[workload.dbstress]\nthink_time_ms = 1000";
+    let found = bound_by("service_time = \"100us\", servers = 4", pausing, "clients = 4");
+    check(&found, "clients", "nothing: the clients' own waiting");
+    let found = bound_by("service_time = \"1ms\"", point_select, "clients = 4");
+    check(&found, "unknown", "not known");
+    assert!(found["why"].as_str().is_some_and(|why| why.contains("simulated")), "{found:#}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_findings() {
     let study = two_servers("1.2ms", "order = \"interleaved\"");

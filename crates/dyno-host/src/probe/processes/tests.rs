@@ -251,6 +251,7 @@ fn waits_and_switches_are_summed_over_threads() {
     assert_eq!(readings.get(name), Some(&0.75));
     assert_eq!(readings["server.voluntary_switches_per_s"], 6.0);
     assert_eq!(readings["server.involuntary_switches_per_s"], 1.0);
+    assert_eq!(readings["server.busiest_thread_pct"], 0.4);
     assert!(!readings.contains_key("server.foreground.cpu_s_per_s"), "no names, no kinds");
     assert_eq!(threads::parse_schedstat("99"), None);
 }
@@ -286,6 +287,17 @@ fn cpu_time_is_reported_by_kind_of_thread() {
     check("background", 0.0);
     check("unnamed", 0.0);
     check("thread.client", 0.75);
+    assert_eq!(readings["server.busiest_thread_pct"], 75.0);
+}
+
+#[test]
+fn a_process_that_joins_has_no_busier_thread_than_a_cpu() {
+    let mut fixture = Fixture::new(&[10], false);
+    fixture.set(Fake { pid: 10, parent: 1, n_threads: 2, ..Fake::default() });
+    set_thread(&fixture, 10, "a", (0, 0));
+    fixture.read();
+    set_thread(&fixture, 11, "a", (3_600_000_000_000, 0));
+    assert_eq!(fixture.read()["server.busiest_thread_pct"], 100.0);
 }
 
 #[test]

@@ -142,6 +142,12 @@ impl Threads {
         add("runqueue_wait_s_per_s".into(), sum(|c| c.wait_ns) / 1e9 / seconds);
         add("voluntary_switches_per_s".into(), sum(|c| c.voluntary) / seconds);
         add("involuntary_switches_per_s".into(), sum(|c| c.involuntary) / seconds);
+        let of_one = |(key, now): (&(i32, i32), &Known)| grown(key, now, |counts| counts.cpu_ns);
+        let working = found.iter().filter(|(_, known)| known.group != Some(PROBE));
+        if let Some(most) = working.map(of_one).reduce(f64::max) {
+            // A process that joins the group brings what it has used before.
+            add("busiest_thread_pct".into(), (most / 1e9 / seconds * 100.0).min(100.0));
+        }
         if self.kinds.is_none() || found.values().all(|known| known.group.is_none()) {
             return;
         }
