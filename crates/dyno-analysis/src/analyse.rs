@@ -6,7 +6,7 @@ use dyno_record::{MemberFacts, MemberRole, Run, TrialOutcome, TrialSummary};
 use dyno_units::{Question, Seed, Varied};
 
 use crate::answer::{Ranker, answer, is_watched};
-use crate::attribution::attribution;
+use crate::attribution::{attribution, why};
 use crate::bound::bound_by;
 use crate::cells::{Measured, cells, measure_all};
 use crate::compare::{Levels, comparisons, concurrency, other_effects};
@@ -94,6 +94,7 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         cells: cells(&joined, &measured, &levels),
         other_effects: other_effects(&joined, &measured, &levels),
         concurrency: concurrency(&joined, &steps, (&measured, &comparisons), &levels),
+        why: why(&joined, (&measured, &comparisons), &levels, cpus),
         comparisons,
         void_blocks: runs.iter().flat_map(|run| run.voids.clone()).collect(),
         searches: searches(&joined),

@@ -21,6 +21,7 @@ mod ranking;
 mod vectors;
 mod versus;
 mod watched;
+mod why;
 
 use grammar::Said;
 pub(crate) use ranking::{At, Ranker, Standing};
@@ -95,7 +96,8 @@ pub(crate) fn answer(findings: &Findings, ranker: &Ranker<'_>) -> Answer {
         _ => None,
     };
     let (headline, claims, against) = (said.text, said.claims, writer.safe_one());
-    Answer { headline, question: Some(question), claims, note, lines, details, against }
+    let why = writer.why(&claims);
+    Answer { headline, question: Some(question), claims, note, lines, why, details, against }
 }
 
 /// Whether a question is answered by a comparison of variants.

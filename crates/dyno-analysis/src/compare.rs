@@ -57,7 +57,7 @@ impl Samples {
     }
 
     /// `None` unless all values are above zero.
-    fn logs(&self) -> Option<Samples> {
+    pub(crate) fn logs(&self) -> Option<Samples> {
         let (ours, theirs) = self.taking_part();
         if ours.iter().chain(&theirs).any(|&value| value <= 0.0) {
             return None;
@@ -93,7 +93,8 @@ impl Samples {
         }
     }
 
-    fn effect(&self, resolution: f64) -> Option<Effect> {
+    /// On the scale of its values.
+    pub(crate) fn effect(&self, resolution: f64) -> Option<Effect> {
         match self.differences() {
             Some(differences) => Effect::paired(&differences, resolution),
             None => Effect::welch(&self.ours, &self.theirs, resolution),
@@ -130,7 +131,7 @@ impl Samples {
     }
 }
 
-fn difference_estimate(
+pub(crate) fn difference_estimate(
     samples: &Samples,
     effect: Option<Effect>,
     confidence: f64,
@@ -158,7 +159,7 @@ fn mapped(estimate: Estimate, unit: &str, of: impl Fn(f64) -> f64) -> Estimate {
 }
 
 /// Of the baseline.
-fn in_percent(logarithmic: Estimate) -> Estimate {
+pub(crate) fn in_percent(logarithmic: Estimate) -> Estimate {
     let bounds = logarithmic.low.zip(logarithmic.high);
     let mut found = mapped(logarithmic, "%", |log| log.exp_m1() * 100.0);
     found.mean = Mean::Geometric;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dyno_units::{MetricId, Question};
 use serde::{Deserialize, Serialize};
 
-use crate::attribution::AttributionFacts;
+use crate::attribution::{AttributionFacts, WhyFacts};
 use crate::bound::BoundFacts;
 use crate::caveat::Caveat;
 use crate::cost::CostFacts;
@@ -100,6 +100,9 @@ pub struct Findings {
     /// For each cell with clients.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound_by: Vec<BoundFacts>,
+    /// What goes with the differences in main metrics, and what does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<WhyFacts>,
     /// For each cell and reading of debt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub debt: Vec<DebtFacts>,
@@ -142,6 +145,9 @@ pub struct Answer {
     /// At most five short sentences, with confidence intervals and repetitions.
     #[serde(default)]
     pub lines: Vec<String>,
+    /// What goes with each difference, and what does not, a sentence each: those of the headline first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
     /// Every comparison in words: what was decided, what not, and why.
     pub details: Vec<String>,
     /// What a durability study's lines compare with: the fastest safe variant, or its baseline.

@@ -25,6 +25,7 @@ mod search;
 mod seconds;
 mod steadiness;
 mod verdicts;
+mod why;
 
 use std::io::Write;
 
@@ -102,6 +103,7 @@ const TABLES: [Table; 32] = [
     ("largest", firsts::LARGEST, 0, firsts::largest),
     ("open", firsts::OPEN, 0, firsts::open),
     ("groups", firsts::GROUPS, 0, firsts::groups),
+    ("why", why::COLUMNS, 0, why::table),
     ("turn", scaling::COLUMNS, 1, scaling::table),
     ("ends", scaling::ENDS, 1, scaling::ends),
     ("search", search::COLUMNS, 0, search::table),

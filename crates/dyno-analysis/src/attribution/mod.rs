@@ -1,11 +1,15 @@
 //! Cost of a transaction, statement and inserted row in each resource, by process.
 
+mod candidates;
 mod field;
 pub(crate) use field::field_names;
 pub(crate) mod readings;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uses;
+mod why;
+pub(crate) use why::why;
+pub use why::{UseEffect, WhyFacts};
 mod work;
 
 use dyno_record::StepSummary;

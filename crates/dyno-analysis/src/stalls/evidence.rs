@@ -69,17 +69,18 @@ impl<'a> Evidence<'a> {
         Evidence { summary, readings: meanings.iter().filter_map(of_reading).collect() }
     }
 
-    /// What moved about a stall, earliest first; of the same second, limits and waits before a server that uses no
-    /// CPU, as one does that waits for them, and then what moved farthest. Where more
+    /// What moved about a stall, earliest first, of the same second what moved farthest; behind all of it a server
+    /// that used less CPU, as one does that waits for something, in whichever second that shows. Where more
     /// moved than is shown, each sign has its first reading there before another has its second: else
     /// ten readings of one busy disk would hide the rest.
     pub(super) fn moved(&self, (from_s, to_s): (f64, f64)) -> Vec<Moved> {
         let mut moved: Vec<(usize, Moved)> =
             self.readings.iter().filter_map(|one| self.first_move(one, from_s, to_s)).collect();
         let distance = |m: &Moved| m.deviations.map_or(f64::INFINITY, f64::abs);
-        let is_idle = |m: &Moved| m.sign_of == StallCause::NotRunning.text();
+        let is_idle =
+            |m: &Moved| m.sign_of == StallCause::NotRunning.text() && m.value < m.ordinary;
         moved.sort_by(|(a_idx, a), (b_idx, b)| {
-            let order = a_idx.cmp(b_idx).then(is_idle(a).cmp(&is_idle(b)));
+            let order = is_idle(a).cmp(&is_idle(b)).then(a_idx.cmp(b_idx));
             order.then(distance(b).total_cmp(&distance(a)))
         });
         let rank = |place: usize| {

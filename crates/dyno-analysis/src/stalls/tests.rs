@@ -291,7 +291,19 @@ fn a_limit_is_named_before_the_server_that_waits_for_it() {
     let findings =
         found(stopped, &[("data_disk.limit_used_pct", &limit), ("server.cpu_s_per_s", &cpu)]);
     let moved = findings.stalls[0].moved_first.iter().map(|one| one.reading.as_str());
-    assert_eq!(moved.collect::<Vec<_>>(), ["data_disk.limit_used_pct", "server.cpu_s_per_s"]);
+    let limit_first = ["data_disk.limit_used_pct", "server.cpu_s_per_s"];
+    assert_eq!(moved.collect::<Vec<_>>(), limit_first);
+    // Of a stall that begins within a second, the rest of which was ordinary.
+    let earlier = |s: f64| if s == 29.0 { 0.5 } else { cpu(s) };
+    let findings =
+        found(stopped, &[("data_disk.limit_used_pct", &limit), ("server.cpu_s_per_s", &earlier)]);
+    let moved = findings.stalls[0].moved_first.iter().map(|one| one.reading.as_str());
+    assert_eq!(moved.collect::<Vec<_>>(), limit_first);
+    // A process that a signal stopped waits for nothing.
+    let stopped_one = |s: f64| f64::from(u8::from(s == 30.0));
+    let findings =
+        found(stopped, &[("server.stopped", &stopped_one), ("server.cpu_s_per_s", &cpu)]);
+    assert_eq!(findings.stalls[0].moved_first[0].reading, "server.stopped");
 }
 
 #[test]

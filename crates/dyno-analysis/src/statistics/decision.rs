@@ -1,5 +1,7 @@
 //! From a family of effects to what may be said of each.
 
+use serde::{Deserialize, Serialize};
+
 use super::correction::holm;
 use super::effect::Effect;
 use super::power::probability_of_decision;
@@ -27,7 +29,8 @@ impl Rule {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Call {
     /// Above zero by more than chance explains, and not surely too small to matter.
     Higher,
@@ -103,10 +106,29 @@ pub fn calls_at(effects: &[(Option<Effect>, f64)], rule: &Rule) -> Vec<(Call, Op
     effects.iter().map(call_one).collect()
 }
 
-/// Bounds inside the band, whose nearer edge is beyond half their width: by the cheaper p-value.
+/// Of one of so many effects, any of which may be named: `Higher` and `Lower` if its bounds at level ÷ `among`
+/// (Bonferroni) exclude zero and it is beyond the band itself; `Inside` as in [`decide`], without a correction.
+pub fn call_among(effect: &Effect, (band, level): (f64, f64), among: usize) -> Call {
+    let is_beyond = effect.value.abs() >= band && effect.value != 0.0;
+    if is_within(effect, band, level) {
+        Call::Inside
+    } else if !is_beyond || effect.p_value() * among.max(1) as f64 > level {
+        Call::Undecided
+    } else if effect.value > 0.0 {
+        Call::Higher
+    } else {
+        Call::Lower
+    }
+}
+
 pub(crate) fn is_inside(effect: &Effect, rule: &Rule) -> bool {
-    let room = rule.band() - effect.value.abs();
-    room > 0.0 && Effect { value: room, ..*effect }.p_value() < 1.0 - rule.confidence
+    is_within(effect, rule.band(), 1.0 - rule.confidence)
+}
+
+/// Bounds inside the band, whose nearer edge is beyond half their width: by the cheaper p-value.
+fn is_within(effect: &Effect, band: f64, level: f64) -> bool {
+    let room = band - effect.value.abs();
+    room > 0.0 && Effect { value: room, ..*effect }.p_value() < level
 }
 
 /// Fewest that decide for this effect and spread; zero is excluded at Holm's strictest level.

@@ -14,7 +14,7 @@ mod student;
 pub use correction::holm;
 pub(crate) use decision::is_inside;
 pub use decision::{
-    Call, DECIDED_WITH, Decision, REPETITIONS_CAP, Rule, calls_at, decide, decide_at,
+    Call, DECIDED_WITH, Decision, REPETITIONS_CAP, Rule, call_among, calls_at, decide, decide_at,
 };
 pub use describe::{
     bounds_of_geometric_mean, bounds_of_mean, geometric_mean, mean, median, robust_deviation,

@@ -6,7 +6,7 @@ use dyno_analysis::statistics::REPETITIONS_CAP;
 use dyno_analysis::{Caveat, Comparison, Estimate, MetricId, Verdict, metrics};
 
 use super::page::{Page, Reader};
-use super::{parts, picture, price};
+use super::{parts, picture, price, why};
 use crate::chart::strip::Ruler;
 use crate::document::{Block, Cell, Element, Piece, Row as TableRow, Section, Table, Text};
 use crate::markup::kept_together;
@@ -29,7 +29,9 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     blocks.extend(conditions.map(|text| Block::Note("eyebrow", kept_together(&text).into())));
     blocks.extend(picture::draw(view));
     blocks.extend(kept_sentences(view, &answer.lines));
+    blocks.extend(why::first(page));
     blocks.extend(verdicts(view));
+    blocks.extend(why::folded(page));
     blocks.extend(price::below(view));
     blocks.push(caveats(view));
     Some(Section::new("answer", "Answer", "", "").with(blocks))
@@ -54,7 +56,12 @@ pub(crate) fn in_text(page: &Page<'_>) -> Option<Section> {
     let measured = std::iter::once(measured::parts(view).join(" · "));
     let measured = measured.chain(measured::conditions(view)).map(paragraph);
     let blocks = [title, headline].into_iter().chain(note).chain([sentences(&answer.lines)]);
-    Some(Section::of(blocks.chain(measured)))
+    let folded = match page.reader {
+        // A terminal folds nothing.
+        Reader::Terminal => None,
+        _ => why::folded(page),
+    };
+    Some(Section::of(blocks.chain(why::first(page)).chain(folded).chain(measured)))
 }
 
 pub(crate) fn sentences(all: &[String]) -> Block {

@@ -33,6 +33,7 @@ mod steadiness;
 pub(crate) mod tables;
 mod terminal;
 mod vectors;
+mod why;
 
 use std::borrow::Cow;
 

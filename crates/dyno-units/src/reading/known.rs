@@ -12,6 +12,7 @@ known! {
     CPU_BUSY = "cpu.busy_s_per_s";
     CPU_BUSY_PCT = "cpu.busy_pct";
     CPU_STEAL_PCT = "cpu.steal_pct";
+    CPU_STEAL = "cpu.steal_s_per_s";
     CPU_UNSAMPLED = "cpu.unsampled_s_per_s";
     CONTEXT_SWITCHES = "cpu.context_switches_per_s";
     SERVER_CPU = "server.cpu_s_per_s";
@@ -22,6 +23,7 @@ known! {
     REST_CPU_USER = "rest.cpu_user_s_per_s";
     SERVER_VOLUNTARY_SWITCHES = "server.voluntary_switches_per_s";
     SERVER_INVOLUNTARY_SWITCHES = "server.involuntary_switches_per_s";
+    SERVER_RUN_QUEUE_WAIT = "server.runqueue_wait_s_per_s";
     SERVER_THREAD_CPU = "server.thread.*.cpu_s_per_s";
     SERVER_PROCESSES = "server.processes";
     SERVER_RSS = "server.rss_bytes";
@@ -51,6 +53,7 @@ known! {
     DISK_FLUSHES = "disk.flushes_per_s";
     NETWORK_RECEIVED_BYTES = "network.*.received_bytes_per_s";
     NETWORK_SENT_BYTES = "network.*.sent_bytes_per_s";
+    INNODB_ROW_LOCK_WAIT = "innodb.row_lock_wait_s_per_s";
     INNODB_OS_FSYNCS = "innodb.os_fsyncs_per_s";
     INNODB_DATA_FSYNCS = "innodb.data_fsyncs_per_s";
     ROCKSDB_WAL_SYNCS = "rocksdb.wal_syncs_per_s";
