@@ -206,13 +206,15 @@ fn round_significant(value: f64, digits: i32) -> f64 {
     (value * power).round() / power
 }
 
+/// A number below this is not written out.
+const LEAST: f64 = 1e-4;
+
 /// With the true minus sign.
 pub fn significant(value: f64, digits: i32, trim: bool) -> String {
     let rounded = round_significant(value, digits);
-    if rounded != 0.0 && rounded.abs() < 1e-4 {
-        // Nobody counts the zeros of `0.00000033`.
-        return format!("{rounded:.0$e}", if trim { 0 } else { digits as usize - 1 })
-            .replace('-', "−");
+    if rounded != 0.0 && rounded.abs() < LEAST {
+        // Nobody counts the zeros of `0.00000033`, nor reads `3.3e−7`.
+        return if rounded > 0.0 { format!("<{LEAST}") } else { format!(">−{LEAST}") };
     }
     let magnitude = if rounded == 0.0 { 0 } else { rounded.abs().log10().floor() as i32 };
     let decimals = (digits - 1 - magnitude).clamp(0, 9) as usize;

@@ -5,20 +5,23 @@
 //! and in a pull request.
 
 pub(crate) use dyno_analysis::numbers::{
-    EffectStyle, Unit, as_ratio, bounds, grouped, interval, p_value, range, value,
-    value_and_spread, with_ci as with_bounds,
+    Unit, as_ratio, bounds, grouped, interval, p_value, range, value, with_ci as with_bounds,
 };
 
 use dyno_analysis::Estimate;
-use dyno_analysis::numbers::significant;
+use dyno_analysis::numbers::{self, significant};
 
-pub(crate) fn effect_of(relative: &Estimate) -> String {
-    EffectStyle::of([relative]).show(relative.value)
+/// A value and what stands in brackets behind it. That repetitions are all equal shows in the value, which has no
+/// digits that differ: it is not said once more in each cell.
+pub(crate) fn value_and_spread(estimate: &Estimate) -> (String, String) {
+    let (value, spread) = numbers::value_and_spread(estimate);
+    let is_said = spread != "(no spread)";
+    (value, if is_said { spread } else { String::new() })
 }
 
 /// As [`with_bounds`], and that there is no interval: `41,200/s, no CI`.
 pub(crate) fn estimate(estimate: &Estimate) -> String {
-    let (value, spread) = value_and_spread(estimate);
+    let (value, spread) = numbers::value_and_spread(estimate);
     if spread.is_empty() { format!("{value}, no CI") } else { format!("{value} {spread}") }
 }
 

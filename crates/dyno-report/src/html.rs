@@ -41,9 +41,8 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     let mut out = Markup::new();
     head(&mut out, &findings.title, &policy(&SCRIPTS));
     out.raw("<a class=\"skip\" href=\"#answer\">Skip to the answer</a>");
-    top(&mut out, made, &sections);
+    top(&mut out, &sections);
     let mut body = Markup::new();
-    legends(&mut body, &view);
     for (idx, section) in sections.iter().enumerate() {
         document::html::section(&mut body, section);
         if idx == 0 {
@@ -56,17 +55,10 @@ pub fn render(findings: &Findings, runs: &[Run], times: &Times, made: &str) -> S
     // A browser then lays out no more than what is in sight.
     let large = if body.len() > LARGE_BYTES { " large" } else { "" };
     out.raw(format_args!("<main class=\"wrap{crowd}{large}\">"));
-    out.raw(body).raw("</main>");
+    out.raw(body).raw("</main><footer class=\"wrap\">");
+    out.element("p", format!("Report written {made} by Dyno.")).raw("</footer>");
     out.raw(format_args!("<script>{SCRIPT}</script></body></html>\n"));
     out.finish()
-}
-
-/// The legends that charts refer to, one for each width of drawing.
-fn legends(out: &mut Markup, view: &View<'_>) {
-    out.raw("<svg class=\"defs\" aria-hidden=\"true\"><defs>");
-    let widths = [370.0, 560.0, sections::picture::LINES_WIDE, 1140.0];
-    widths.into_iter().for_each(|width| view.legend(width).define(out));
-    out.raw("</defs></svg>");
 }
 
 /// A page in the look of the report, for what stands beside reports: `body` and `script` (which comes
@@ -120,12 +112,11 @@ fn head(out: &mut Markup, title: &str, policy: &str) {
 }
 
 /// The line above everything: what this is, where to go, and the theme.
-fn top(out: &mut Markup, made: &str, sections: &[Section]) {
+fn top(out: &mut Markup, sections: &[Section]) {
     out.raw("<header class=\"top\"><div class=\"wrap\"><b>Dyno</b><nav aria-label=\"Sections\">");
     for Section { id, nav, .. } in sections {
         out.raw(format_args!("<a href=\"#{id}\">{nav}</a>"));
     }
-    out.raw("</nav>").classed("span", "made", format!("report written {made}"));
-    out.raw("<button type=\"button\" id=\"link\" hidden>Copy link</button>");
+    out.raw("</nav><button type=\"button\" id=\"link\" hidden>Copy link</button>");
     out.raw("<button type=\"button\" id=\"theme\" hidden>Dark</button></div></header>");
 }

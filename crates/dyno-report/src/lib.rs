@@ -28,4 +28,6 @@ mod fixture;
 #[cfg(test)]
 mod hostile_tests;
 #[cfg(test)]
+mod looks_tests;
+#[cfg(test)]
 mod pages_tests;

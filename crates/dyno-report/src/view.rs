@@ -7,12 +7,11 @@ use dyno_analysis::kinds::KindCell;
 use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::stalls::StallFacts;
 use dyno_analysis::{
-    Cell, Comparison, Direction, Estimate, Findings, Metric, MetricId, MetricRole, StepFacts,
-    Verdict, metrics,
+    Cell, Claim, Comparison, Direction, Estimate, Findings, Metric, MetricId, MetricRole,
+    StepFacts, Verdict, metrics,
 };
 
-use crate::chart::legend::{Entry, Legend};
-use crate::chart::variant_class;
+use crate::chart::labels::labels;
 use crate::document::{Cell as TableCell, Piece, Text};
 use crate::format::Unit;
 use crate::markup::kept_together;
@@ -35,6 +34,7 @@ pub(crate) struct View<'a> {
     pub(crate) findings: &'a Findings,
     cells: HashMap<Place, &'a Cell>,
     comparisons: HashMap<(Place, MetricId), &'a Comparison>,
+    labels: Vec<String>,
 }
 
 impl<'a> View<'a> {
@@ -51,6 +51,7 @@ impl<'a> View<'a> {
             findings,
             cells: cells.map(|c| ((c.variant, c.step), c)).collect(),
             comparisons: pairs.map(|c| (((c.variant, c.step), c.metric), c)).collect(),
+            labels: labels(&findings.variants),
         }
     }
 
@@ -96,6 +97,10 @@ impl<'a> View<'a> {
         self.comparisons.get(&(at, metric)).copied()
     }
 
+    pub(crate) fn has_comparison(&self, step: usize, metric: MetricId) -> bool {
+        self.variants().any(|variant| self.comparison((variant, step), metric).is_some())
+    }
+
     pub(crate) fn effect_style(&self, metric: MetricId) -> EffectStyle {
         self.findings.effect_style(metric)
     }
@@ -112,6 +117,33 @@ impl<'a> View<'a> {
 
     pub(crate) fn variant(&self, variant: usize) -> &'a str {
         self.findings.variants.get(variant).map_or("unknown variant", |v| v.name.as_str())
+    }
+
+    /// Its name in drawings: shorter where levels name themselves.
+    pub(crate) fn label(&self, variant: usize) -> &str {
+        self.labels.get(variant).map_or("unknown variant", String::as_str)
+    }
+
+    /// Whether a claim is of variants and steps that the findings list.
+    pub(crate) fn knows(&self, claim: &Claim) -> bool {
+        let steps = claim.steps.iter().chain([&0]);
+        let mut places = steps.flat_map(|step| [(claim.variant, *step), (claim.other, *step)]);
+        places.all(|(variant, step)| self.has_place(variant, step))
+    }
+
+    /// Whether several factors are varied: variants then have an order, that of the levels.
+    pub(crate) fn is_factorial(&self) -> bool {
+        crate::chart::labels::varied(&self.findings.variants).len() > 1
+    }
+
+    /// Whether effects on a metric are what the study is about: those that steps are judged by, p95 response time,
+    /// what activities declare, and what the answer speaks of. Others may follow from these, as fewer bytes do from
+    /// fewer rows, and are not called better or worse by a colour.
+    pub(crate) fn is_judged(&self, metric: MetricId) -> bool {
+        let is_of_answer = self.findings.answer.claims.iter().any(|claim| claim.metric == metric);
+        let is_main =
+            || self.main_metrics().contains(&metric) || self.beside_main().contains(&metric);
+        is_of_answer || is_main()
     }
 
     /// Names of variants with a hyphen, at which a line could break within them; the longest first. A name
@@ -308,16 +340,6 @@ impl<'a> View<'a> {
         };
         let steps = 0..self.findings.steps.len();
         steps.max_by(|a, b| best(a).total_cmp(&best(b))).unwrap_or(0)
-    }
-
-    /// The legend of all variants for drawings of this width, defined once on a page by
-    /// [`Legend::define`].
-    pub(crate) fn legend(&self, width: f64) -> Legend {
-        let entry = |(i, variant): (usize, &dyno_analysis::VariantFacts)| Entry {
-            class: variant_class(i),
-            name: variant.name.clone(),
-        };
-        Legend::new(self.findings.variants.iter().enumerate().map(entry).collect(), width).shared()
     }
 
     /// What a kind of transaction is called on the page: by the workload of the first variant that has a

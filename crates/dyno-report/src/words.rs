@@ -104,6 +104,34 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     }
 }
 
+/// Whether a caveat may void an answer, and not only widen its doubt.
+pub(crate) fn is_grave(kind: CaveatKind) -> bool {
+    use CaveatKind::{
+        AuditFailed, DeadEnd, DifferentDurability, DifferentWorkload, Errors, GeneratorLimit,
+        HostLimit, HostMissing, MissedArrivals, MissingTrials, NeverSteady, NotOnDisk,
+        ServerRestarted, Simulated, TooFewRepetitions, Unserved,
+    };
+    matches!(
+        kind,
+        AuditFailed
+            | DeadEnd
+            | DifferentDurability
+            | DifferentWorkload
+            | Errors
+            | GeneratorLimit
+            | HostLimit
+            | HostMissing
+            | MissedArrivals
+            | MissingTrials
+            | NeverSteady
+            | NotOnDisk
+            | ServerRestarted
+            | Simulated
+            | TooFewRepetitions
+            | Unserved
+    )
+}
+
 pub(crate) fn group(group: ConcurrencyGroup) -> &'static str {
     match group {
         ConcurrencyGroup::Low => "low concurrency",

@@ -44,7 +44,8 @@ fn values_have_three_digits_and_a_unit() {
     check(Unit::Other("undo logs".into()), 1.0, "1 undo log");
     check(Unit::Other("processes".into()), 0.0, "0 processes");
     check(Unit::Other("MHz".into()), 1.0, "1 MHz");
-    check(Unit::Bytes, 3.3e-7, "3.30e−7 B");
+    check(Unit::Bytes, 3.3e-7, "<0.0001 B");
+    check(Unit::Seconds, -3e-14, ">−0.0001 ns");
 }
 
 #[test]

@@ -153,6 +153,13 @@ pub fn rates_of_kind(summary: &StepSummary, kind: &str) -> Option<Vec<f64>> {
     Some((0..starts.len()).map(rate).collect())
 }
 
+/// By bins of 100 ms, with their begin, warm-up included; `None` if the record does not tell.
+pub fn rates_of_tenths(summary: &StepSummary) -> Option<Vec<(f64, f64)>> {
+    let bins = Bins::of(summary)?;
+    let rate = |i: usize| (bins.start_s[i], bins.counts[i] / bins.width_s[i].max(0.001));
+    Some((0..bins.len()).map(rate).collect())
+}
+
 fn milliseconds(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }

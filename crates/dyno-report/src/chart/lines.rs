@@ -4,16 +4,18 @@
 //! by two thousand steps of height. So its paths are short integers, a script zooms by changing the
 //! `viewBox` alone and reads values back from the paths: numbers are in the file only once.
 
-use super::legend::Legend;
 use super::picture::Picture;
 use super::reduce::{Point, reduce};
 use super::scale::{Kind, Scale, nice_log_range, nice_range, time_ticks};
-use super::{Frame, open_svg, text, x_labels, y_axis};
+use super::{Frame, open_svg, text, variant_class, x_labels, y_axis};
 use crate::format::Unit;
 use crate::markup::{Markup, coordinate, escape};
 
 /// Height of a plot in its own units.
 const STEPS_Y: f64 = 2000.0;
+
+/// A time axis below this has tenths of a second.
+pub(crate) const SHORT_S: f64 = 10.0;
 
 /// What the x axis means.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,6 +48,8 @@ impl Across {
     /// Units of the plot in one unit of x.
     fn factor(self) -> f64 {
         match self {
+            // Of what is short there are tenths of a second.
+            Across::Seconds { from, to } if to - from < SHORT_S => 10.0,
             Across::Seconds { .. } => 1.0,
             Across::Times { .. } | Across::Nines { .. } => 1000.0,
         }
@@ -102,8 +106,12 @@ fn log_time_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
 pub(crate) enum Shape {
     /// A line through points; breaks where values are missing.
     Line(Vec<Point>),
+    /// A level from each point on, this far: what is known of a second is known of all of it.
+    Steps(Vec<Point>, f64),
     /// The area between a lower and an upper line.
     Area(Vec<Point>, Vec<Point>),
+    /// The same between levels.
+    StepArea(Vec<Point>, Vec<Point>),
     Marks(Vec<Point>),
 }
 
@@ -183,8 +191,7 @@ pub(crate) struct LinesChart {
     pub(crate) series: Vec<Series>,
     pub(crate) picture: Option<Picture>,
     pub(crate) moments: Vec<Moment>,
-    pub(crate) legend: Legend,
-    /// The size, without the room for the legend.
+    /// The size.
     pub(crate) frame: Frame,
     pub(crate) max_points: usize,
 }
@@ -202,19 +209,16 @@ impl LinesChart {
             series: Vec::new(),
             picture: None,
             moments: Vec::new(),
-            legend: Legend::none(),
             frame,
             max_points: usize::MAX,
         }
     }
 
-    pub(crate) fn svg(mut self) -> Markup {
-        self.frame = self.legend.fit(self.frame);
+    pub(crate) fn svg(&self) -> Markup {
         let mut out = Markup::new();
         let frame = &self.frame;
         let y = self.y_scale();
         open_svg(&mut out, frame, &self.described(), &self.attributes(&y));
-        self.legend.draw(&mut out);
         let tick = |v: f64| (self.on_frame(y.at(v)), self.unit.on_axis(v));
         let ticks: Vec<(f64, String)> = y.ticks(4).into_iter().map(tick).collect();
         y_axis(&mut out, frame, &ticks);
@@ -231,7 +235,9 @@ impl LinesChart {
     /// The label with the median of each line, for those who cannot see them.
     fn described(&self) -> String {
         let median = |series: &Series| -> Option<String> {
-            let Shape::Line(points) = &series.shape else { return None };
+            let (Shape::Line(points) | Shape::Steps(points, _)) = &series.shape else {
+                return None;
+            };
             let mut values: Vec<f64> =
                 points.iter().filter_map(|p| p.1).filter(|v| v.is_finite()).collect();
             values.sort_by(f64::total_cmp);
@@ -310,7 +316,7 @@ impl LinesChart {
             coordinate(frame.plot_height()),
         ));
         if from < 0.0 && matches!(self.across, Across::Seconds { .. }) {
-            let warm_up = (-from).round();
+            let warm_up = (-from * factor).round();
             out.raw(format_args!(
                 "<rect width=\"{warm_up}\" height=\"{STEPS_Y}\" class=\"warm\"/>"
             ));
@@ -352,7 +358,13 @@ impl LinesChart {
         };
         let path = match &series.shape {
             Shape::Line(points) => line_path(&on_plot(points)),
+            Shape::Steps(points, length) => {
+                step_path(&on_plot(points), (length * self.across.factor()).round() as i64)
+            }
             Shape::Area(low, high) => area_path(&on_plot(low), &on_plot(high)),
+            Shape::StepArea(low, high) => {
+                area_path(&corners(on_plot(low)), &corners(on_plot(high)))
+            }
             Shape::Marks(points) => marks_path(&on_plot(points)),
         };
         if path.is_empty() {
@@ -381,14 +393,60 @@ pub(crate) fn unit_code(unit: &Unit) -> String {
 }
 
 /// The path of a series by second in a plot's own units, from a time on and on a linear scale of
-/// values; empty where there are no values.
-pub(crate) fn path_of(points: &[Point], from: f64, (low, high): (f64, f64)) -> String {
+/// values; empty where there are no values. What is not read each second is a line.
+pub(crate) fn path_of(
+    points: &[Point],
+    from: f64,
+    (low, high): (f64, f64),
+    is_sparse: bool,
+) -> String {
     let y = Scale::linear(low, high, STEPS_Y, 0.0);
     let place = |(x, v): &Point| {
         let value = v.filter(|v| v.is_finite()).map(|v| y.at(v).round() as i64);
         ((x - from).round() as i64, value)
     };
-    line_path(&points.iter().map(place).collect::<Vec<_>>())
+    let points: Vec<_> = points.iter().map(place).collect();
+    if is_sparse { line_path(&points) } else { step_path(&points, 1) }
+}
+
+/// A small line in a row of a table, out of such a path: what it means says the number beside it.
+pub(crate) fn spark(path: &str, variant: usize, width: f64) -> Markup {
+    let mut out = Markup::new();
+    out.raw(format_args!(
+        "<svg class=\"spark\" viewBox=\"0 0 {} {STEPS_Y}\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <path d=\"{path}\" class=\"l {}\"/></svg>",
+        width.round().max(1.0),
+        variant_class(variant)
+    ));
+    out
+}
+
+/// A path of levels, the last of which is so long; a missing value breaks it, and ends the level before.
+fn step_path(points: &[(i64, Option<i64>)], length: i64) -> String {
+    let mut path = String::new();
+    let mut pen: Option<(i64, i64)> = None;
+    for (x, y) in points {
+        if let Some((x0, _)) = pen {
+            path += &format!("h{}", x - x0);
+        }
+        match (pen, *y) {
+            (Some((_, y0)), Some(y)) => path += &format!("v{}", y - y0),
+            (None, Some(y)) => path += &format!("M{x} {y}"),
+            (_, None) => {}
+        }
+        pen = y.map(|y| (*x, y));
+    }
+    if pen.is_some() {
+        path += &format!("h{length}");
+    }
+    path
+}
+
+/// Both ends of each level of an area, a second or as far as the next one.
+fn corners(points: Vec<(i64, Option<i64>)>) -> Vec<(i64, Option<i64>)> {
+    let end = |i: usize| points.get(i + 1).map_or(points[i].0 + 1, |next| next.0);
+    let both = |(i, (x, y)): (usize, &(i64, Option<i64>))| [(*x, *y), (end(i), *y)];
+    points.iter().enumerate().flat_map(both).collect()
 }
 
 /// A path of relative steps; a missing value breaks the line.
@@ -475,6 +533,20 @@ mod tests {
     }
 
     #[test]
+    fn a_second_is_a_level_from_its_begin_to_its_end() {
+        let check = |points: &[(i64, Option<i64>)], expected: &str| {
+            assert_eq!(step_path(points, 1), expected);
+        };
+        check(&[], "");
+        check(&[(0, Some(5))], "M0 5h1");
+        check(&[(0, Some(5)), (1, Some(7)), (2, Some(7))], "M0 5h1v2h1v0h1");
+        check(&[(0, Some(5)), (1, None), (3, Some(1))], "M0 5h1M3 1h1");
+        check(&[(0, None)], "");
+        let area = corners(vec![(0, Some(9)), (2, Some(8))]);
+        assert_eq!(area, [(0, Some(9)), (2, Some(9)), (2, Some(8)), (3, Some(8))]);
+    }
+
+    #[test]
     fn marks_are_dots_without_a_line() {
         assert_eq!(marks_path(&[(0, Some(5)), (5, None), (10, Some(7))]), "M0 5h0M10 7h0");
     }
@@ -505,7 +577,6 @@ mod tests {
             series: Vec::new(),
             picture: None,
             moments: vec![moment(17.0), moment(99.0)],
-            legend: Legend::none(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
         };
@@ -547,7 +618,6 @@ mod tests {
             series: vec![line("a", 100.0), line("b", 200.0)],
             picture: None,
             moments: Vec::new(),
-            legend: Legend::none(),
             frame: Frame::new(560.0, 190.0),
             max_points: 8,
         };
@@ -581,11 +651,10 @@ mod tests {
             series: vec![Series {
                 class: "l v0 c0".to_owned(),
                 name: Some("a<b".to_owned()),
-                shape: Shape::Line(points),
+                shape: Shape::Steps(points, 1.0),
             }],
             picture: None,
             moments: Vec::new(),
-            legend: Legend::none(),
             frame: Frame::new(300.0, 136.0),
             max_points: 8,
         };
@@ -605,7 +674,7 @@ mod tests {
             </g>
             <svg class="in" x="62" y="10" width="224" height="100" viewBox="0 0 42 2000" preserveAspectRatio="none">
             <rect width="2" height="2000" class="warm"/>
-            <path d="M0 0l9 0 10 0 1 2000 1-2000 8 0 2 0 10 0" class="l v0 c0" data-n="a&lt;b"/>
+            <path d="M0 0h9v0h10v0h1v2000h1v-2000h8v0h2v0h10v0h1" class="l v0 c0" data-n="a&lt;b"/>
             </svg>
             </svg>"#]].assert_eq(&svg);
     }

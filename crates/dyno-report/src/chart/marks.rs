@@ -1,20 +1,19 @@
-//! Charts with one mark for each variant and step: grouped bars, lines by load, effects.
+//! Charts with one mark for each variant and step: lines by load, effects. No bars: an estimate is a place on an
+//! axis, and what lies below it means nothing.
 //!
 //! Every mark has its bounds as an error bar and each repetition as a dot. A mark's `<title>` is
 //! what a pointer over it tells, without and with a script.
 
-use super::legend::Legend;
-use super::scale::{Scale, nice_log_range, nice_range};
-use super::{Frame, circle, open_svg, rect, variant_class, x_labels, y_axis};
-use crate::format::Unit;
+use super::scale::{Measure, Scale};
+use super::{Frame, circle, open_svg, rect, text, variant_class, x_labels, y_axis};
 use crate::markup::{Markup, coordinate, escape};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    Bars,
+    /// A line through the steps of a variant.
     Lines,
-    /// Points side by side, around zero.
-    Effects,
+    /// Points side by side: nothing lies between two steps.
+    Points,
 }
 
 /// One variant at one step.
@@ -50,29 +49,22 @@ pub(crate) struct MarksChart {
     /// Places of the steps on the x axis, in [0, 1]; for lines.
     pub(crate) places: Vec<f64>,
     pub(crate) marks: Vec<Mark>,
-    pub(crate) unit: Unit,
+    pub(crate) measure: Measure,
     pub(crate) style: Style,
-    /// Whether the y axis is logarithmic; not for bars.
     pub(crate) is_log: bool,
     /// What does not matter, from and to: around zero, on a logarithmic axis around one.
     pub(crate) band: Option<(f64, f64)>,
     /// Fitted lines: a variant, and places on the x axis in [0, 1] with values; for lines.
     pub(crate) curves: Vec<(usize, Vec<(f64, f64)>)>,
-    pub(crate) legend: Legend,
+    /// What is written at the ends of lines, by variant; empty for a chart below a key of all variants.
+    pub(crate) names: Vec<String>,
+    /// What the x axis is of, at its end; may be empty.
+    pub(crate) across: String,
     pub(crate) frame: Frame,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Spot {
-    /// Its middle.
-    x: f64,
-    /// The width it may take.
-    slot: f64,
-}
-
 impl MarksChart {
-    pub(crate) fn svg(mut self) -> Markup {
-        self.frame = self.legend.fit(self.frame);
+    pub(crate) fn svg(&self) -> Markup {
         let mut out = Markup::new();
         let frame = &self.frame;
         let y = self.y_scale();
@@ -85,13 +77,44 @@ impl MarksChart {
             coordinate(frame.bottom)
         );
         open_svg(&mut out, frame, &described(&self.label, self.marks.iter()), &attributes);
-        self.legend.draw(&mut out);
         self.background(&mut out, &y, &centres);
         for variant in self.variants() {
             self.variant(&mut out, variant, &y, &centres);
         }
+        self.names(&mut out, &y, &centres);
         out.raw("</svg>");
         out
+    }
+
+    /// The name of each line behind its last mark, moved apart where they would cover each other.
+    fn names(&self, out: &mut Markup, y: &Scale, centres: &[f64]) {
+        const APART: f64 = 14.0;
+        let last = |(variant, name): (usize, &String)| {
+            let own = self.marks.iter().filter(|m| m.variant == variant && m.value.is_finite());
+            let mark = own.max_by_key(|m| m.step)?;
+            let x = centres.get(mark.step)? + 2.0 * BESIDE + 4.0;
+            Some((x, y.at(mark.value) + 4.0, variant, name.clone()))
+        };
+        let mut all: Vec<_> = self.names.iter().enumerate().filter_map(last).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        for i in 1..all.len() {
+            all[i].1 = all[i].1.max(all[i - 1].1 + APART);
+        }
+        // What was pushed below the plot pushes back.
+        let mut most = self.frame.bottom;
+        for one in all.iter_mut().rev() {
+            one.1 = one.1.min(most);
+            most = one.1 - APART;
+        }
+        for (x, y, variant, name) in all {
+            out.raw(format_args!(
+                "<text x=\"{}\" y=\"{}\" class=\"end {}\"><tspan class=\"dt\">● </tspan>{}</text>",
+                coordinate(x),
+                coordinate(y),
+                variant_class(variant),
+                escape(&name)
+            ));
+        }
     }
 
     fn variants(&self) -> Vec<usize> {
@@ -107,8 +130,7 @@ impl MarksChart {
             self.curves.iter().flat_map(|(_, curve)| curve.iter().map(|(_, value)| *value));
         let most = values.iter().copied().fold(0.0, f64::max) * REACH;
         values.extend(fitted.filter(|value| *value > 0.0 && *value <= most));
-        let band = (self.is_log, self.band);
-        scale(&values, &self.unit, band, (frame.bottom, frame.top))
+        self.measure.scale(&values, (self.is_log, self.band), (frame.bottom, frame.top))
     }
 
     fn centres(&self) -> Vec<f64> {
@@ -117,9 +139,7 @@ impl MarksChart {
         (0..self.steps.len())
             .map(|i| match self.style {
                 Style::Lines => self.at_place(self.places.get(i).copied().unwrap_or(0.5)),
-                Style::Bars | Style::Effects => {
-                    frame.left + (i as f64 + 0.5) * frame.plot_width() / n
-                }
+                Style::Points => frame.left + (i as f64 + 0.5) * frame.plot_width() / n,
             })
             .collect()
     }
@@ -136,8 +156,8 @@ impl MarksChart {
             let (top, bottom) = (y.at(high), y.at(low));
             rect(out, (frame.left, top), (frame.plot_width(), bottom - top), "band");
         }
-        let ticks: Vec<(f64, String)> =
-            y.ticks(5).into_iter().map(|v| (y.at(v), self.unit.tick(v))).collect();
+        let ticks = self.measure.ticks(y, 5).into_iter();
+        let ticks: Vec<(f64, String)> = ticks.map(|(v, label)| (y.at(v), label)).collect();
         y_axis(out, frame, &ticks);
         let origin = if self.is_log { self.band.map(|_| 1.0) } else { Some(0.0) };
         if let Some(origin) = origin {
@@ -148,18 +168,18 @@ impl MarksChart {
         let labels: Vec<(f64, String)> =
             centres.iter().copied().zip(self.steps.iter().cloned()).collect();
         x_labels(out, &self.frame, &labels, 3.0);
+        if !self.across.is_empty() {
+            let across = format!("{} →", self.across);
+            text(out, frame.right, frame.bottom + 33.0, "a e", &across);
+        }
     }
 
     /// Distance between neighbouring marks of one step, and that of the first from the middle.
     fn slot(&self) -> (f64, f64) {
         let n = self.variants().len().max(1) as f64;
         let room = self.frame.plot_width() / self.steps.len().max(1) as f64;
-        let (share, most) = match self.style {
-            Style::Lines => return (0.0, 0.0),
-            Style::Bars => (0.72, 46.0),
-            Style::Effects => (0.66, 22.0),
-        };
-        let slot = (room * share / n).min(most);
+        let most = if self.style == Style::Lines { BESIDE } else { 22.0 };
+        let slot = (room * 0.66 / n).min(most);
         (slot, -slot * (n - 1.0) / 2.0)
     }
 
@@ -177,7 +197,7 @@ impl MarksChart {
             self.curve(out, variant, y);
         }
         for (mark, x) in marks {
-            self.mark(out, mark, Spot { x, slot }, y);
+            self.mark(out, mark, x, y);
         }
         out.raw("</g>");
     }
@@ -192,32 +212,25 @@ impl MarksChart {
         }
     }
 
-    fn mark(&self, out: &mut Markup, mark: &Mark, spot: Spot, y: &Scale) {
-        let Spot { x, slot } = spot;
+    fn mark(&self, out: &mut Markup, mark: &Mark, x: f64, y: &Scale) {
         out.raw(format_args!(
             "<g class=\"k\" data-step=\"{}\" data-y=\"{}\">",
             mark.step,
             numbers(mark)
         ));
         out.raw(format_args!("<title>{}</title>", escape(&mark.tip)));
-        let top = y.at(mark.value);
-        if self.style == Style::Bars {
-            let width = (slot - 2.0).max(1.0);
-            let base = y.at(0.0);
-            let corner = (x - width / 2.0, top.min(base));
-            rect(out, corner, (width, (base - top).abs().max(0.5)), "f");
-        }
-        let room = if self.style == Style::Lines { 9.0 } else { (slot * 0.55).min(16.0) };
-        dots(out, mark, room, |value, shift| (x + shift, y.at(value)));
-        let class = if self.style == Style::Bars { "eb" } else { "eb own" };
-        error_bar(out, mark, y, (x, 3.5), (true, class));
-        if self.style != Style::Bars {
-            let radius = if self.variants().len() > 6 { "2.8" } else { "3.6" };
-            circle(out, (x, top), radius, "p");
-        }
+        // Beside the mean, or it would hide them.
+        let beside = self.slot().0.min(BESIDE) * 0.7;
+        dots(out, mark, 2.0, |value, shift| (x - beside + shift, y.at(value)));
+        error_bar(out, mark, y, (x, 3.5), (true, "eb own"));
+        let radius = if self.variants().len() > 6 { "2.8" } else { "3.6" };
+        circle(out, (x, y.at(mark.value)), radius, "p");
         out.raw("</g>");
     }
 }
+
+/// Distance of neighbouring marks of a step at most, where lines join steps.
+const BESIDE: f64 = 9.0;
 
 fn joined(points: impl Iterator<Item = (f64, f64)>) -> String {
     let points = points.map(|(x, y)| format!("{} {}", coordinate(x), coordinate(y)));
@@ -327,30 +340,6 @@ pub(crate) fn dots(out: &mut Markup, mark: &Mark, room: f64, at: impl Fn(f64, f6
     }
 }
 
-/// From zero if it is linear; a band has some room around it then.
-pub(crate) fn scale(
-    values: &[f64],
-    unit: &Unit,
-    (is_log, band): (bool, Option<(f64, f64)>),
-    (from, to): (f64, f64),
-) -> Scale {
-    const ROOM: f64 = 1.5;
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
-    if is_log && low.is_finite() {
-        let (band_low, band_high) = band.unwrap_or((low, low));
-        let (low, high) = nice_log_range(low.min(band_low), high.max(low).max(band_high));
-        return Scale::log(low, high, from, to);
-    }
-    let low = values.iter().copied().fold(0.0, f64::min);
-    let (band_low, band_high) = band.unwrap_or((0.0, 0.0));
-    let (low, high) = (low.min(band_low * ROOM), high.max(band_high * ROOM).max(0.0));
-    let (low, high) = nice_range(low, high, 5);
-    // An effect below −100 % is no effect.
-    let low = if *unit == Unit::Effect { low.max(-100.0) } else { low };
-    Scale::linear(low, high, from, to)
-}
-
 /// Places of steps on a log2-like axis, in [0, 1]; linear where the values span less than a factor
 /// of eight; evenly spaced where they do not rise.
 pub(crate) fn places(values: &[f64]) -> Vec<f64> {
@@ -370,9 +359,10 @@ pub(crate) fn places(values: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use dyno_analysis::numbers::EffectStyle;
 
     use super::*;
+    use crate::format::Unit;
 
     fn chart(style: Style) -> MarksChart {
         MarksChart {
@@ -387,12 +377,13 @@ mod tests {
                 dots: vec![75.0, 85.0],
                 tip: "a \"b\" 80/s".to_owned(),
             }],
-            unit: Unit::PerSecond,
+            measure: Measure::Value(Unit::PerSecond),
             style,
             is_log: false,
             band: None,
             curves: Vec::new(),
-            legend: Legend::none(),
+            names: Vec::new(),
+            across: String::new(),
             frame: Frame::new(200.0, 136.0),
         }
     }
@@ -424,60 +415,31 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_its_bounds_its_dots_and_its_text() {
-        let svg = chart(Style::Bars).svg().replace("><", ">\n<");
-        expect![[r#"
-            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step. a &quot;b&quot; 80/s" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
-            <path d="M62 110H186M62 90H186M62 70H186M62 50H186M62 30H186M62 10H186" class="g"/>
-            <text x="54" y="114" class="a e">0/s</text>
-            <text x="54" y="94" class="a e">20/s</text>
-            <text x="54" y="74" class="a e">40/s</text>
-            <text x="54" y="54" class="a e">60/s</text>
-            <text x="54" y="34" class="a e">80/s</text>
-            <text x="54" y="14" class="a e">100/s</text>
-            <path d="M62 110H186" class="base"/>
-            <text x="93" y="128" class="a m">1</text>
-            <text x="155" y="128" class="a m">2</text>
-            <g class="v1 c1">
-            <g class="k" data-step="0" data-y="80 70 90 75 85">
-            <title>a &quot;b&quot; 80/s</title>
-            <rect x="71.7" y="30" width="42.6" height="80" rx="2" class="f"/>
-            <circle cx="85" cy="35" r="1.8" class="dot"/>
-            <circle cx="101" cy="25" r="1.8" class="dot"/>
-            <path d="M93 40V20M89.5 40H96.5M89.5 20H96.5" class="eb"/>
-            </g>
-            </g>
-            </svg>"#]].assert_eq(&svg);
+    fn marks_of_a_step_stand_beside_each_other_and_lines_have_names() {
+        let mut chart = chart(Style::Lines);
+        chart.names = vec!["a<b".to_owned(), "c".to_owned()];
+        let other = Mark { variant: 0, ..chart.marks[0].clone() };
+        chart.marks.push(other);
+        let svg = chart.svg();
+        // Nine units apart around the step, whose own place is 84.
+        for part in ["cx=\"79.5\" cy=\"30\" r=\"3.6\"", "cx=\"88.5\" cy=\"30\" r=\"3.6\""] {
+            assert!(svg.contains(part), "{}", &*svg);
+        }
+        let names =
+            ["y=\"34\" class=\"end v0 c0\">", "● </tspan>a&lt;b<", "y=\"48\" class=\"end v1 c1\">"];
+        assert!(names.iter().all(|name| svg.contains(name)), "{}", &*svg);
+        assert!(!svg.contains("<rect"));
     }
 
     #[test]
-    fn effects_are_drawn_around_zero_with_a_band() {
-        let mut chart = chart(Style::Effects);
-        chart.unit = Unit::Effect;
-        chart.band = Some((-3.0, 3.0));
-        chart.marks[0].value = -8.0;
-        chart.marks[0].bounds = Some((-9.0, -7.0));
-        chart.marks[0].dots = Vec::new();
-        let svg = chart.svg().replace("><", ">\n<");
-        expect![[r#"
-            <svg viewBox="0 0 200 136" class="ch" role="img" aria-label="Throughput &lt;by&gt; step. a &quot;b&quot; 80/s" data-marks="93 155" data-top="10" data-bottom="110" tabindex="0">
-            <rect x="62" y="23.3" width="124" height="40" class="band"/>
-            <path d="M62 110H186M62 76.7H186M62 43.3H186M62 10H186" class="g"/>
-            <text x="54" y="114" class="a e">−10 %</text>
-            <text x="54" y="80.7" class="a e">−5 %</text>
-            <text x="54" y="47.3" class="a e">0 %</text>
-            <text x="54" y="14" class="a e">+5 %</text>
-            <path d="M62 43.3H186" class="base"/>
-            <text x="93" y="128" class="a m">1</text>
-            <text x="155" y="128" class="a m">2</text>
-            <g class="v1 c1">
-            <g class="k" data-step="0" data-y="-8 -9 -7">
-            <title>a &quot;b&quot; 80/s</title>
-            <path d="M93 103.3V90M89.5 103.3H96.5M89.5 90H96.5" class="eb own"/>
-            <circle cx="93" cy="96.7" r="3.6" class="p"/>
-            </g>
-            </g>
-            </svg>"#]].assert_eq(&svg);
+    fn effects_have_a_band_around_one() {
+        let mut chart = chart(Style::Points);
+        chart.measure = Measure::Effect(EffectStyle::Percent);
+        (chart.is_log, chart.band) = (true, Some((0.97, 1.03)));
+        chart.marks[0] = chart.marks[0].clone().map(|value| 1.0 - value / 1000.0);
+        let svg = chart.svg();
+        assert!(svg.contains("class=\"band\"") && svg.contains(">−5 %</text>"), "{}", &*svg);
+        assert!(svg.contains("class=\"base\"") && svg.contains(">0 %</text>"), "{}", &*svg);
     }
 
     #[test]
@@ -499,17 +461,6 @@ mod tests {
         // A wild one does not press the rest flat.
         chart.curves = vec![(1, vec![(0.0, 10.0), (1.0, 1e9)])];
         assert_eq!(top(&chart), 100.0);
-    }
-
-    #[test]
-    fn an_axis_of_effects_ends_at_nothing() {
-        let mut chart = chart(Style::Effects);
-        chart.unit = Unit::Effect;
-        chart.marks[0].value = 250.0;
-        chart.marks[0].bounds = Some((-99.0, 900.0));
-        assert_eq!(chart.y_scale().low, -100.0);
-        chart.unit = Unit::PerSecond;
-        assert_eq!(chart.y_scale().low, -200.0);
     }
 
     #[test]

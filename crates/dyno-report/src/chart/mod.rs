@@ -3,7 +3,7 @@
 //! A chart has fixed coordinates and is stretched by its `viewBox`; colours, fonts and strokes come
 //! from classes only, so that one drawing serves light, dark and paper.
 
-pub(crate) mod legend;
+pub(crate) mod labels;
 pub(crate) mod lines;
 pub(crate) mod marks;
 pub(crate) mod picture;
@@ -53,6 +53,15 @@ const BIG_FROM: f64 = 500.0;
 const NARROW_TEXT: f64 = 1.4;
 
 const HALF_LETTER: f64 = 3.3;
+
+/// One drawing for wide screens and another one for narrow ones: shrunk to that of a phone, names and values would be
+/// cut off or too small to read.
+pub(crate) fn for_all_screens(wide: &Markup, narrow: &Markup) -> Markup {
+    let mut out = Markup::new();
+    out.raw("<div class=\"at-wide\">").raw(&**wide);
+    out.raw("</div><div class=\"at-narrow\">").raw(&**narrow).raw("</div>");
+    out
+}
 
 /// Opens an SVG element. `attributes` are markup.
 pub(crate) fn open_svg(out: &mut Markup, frame: &Frame, label: &str, attributes: &str) {
@@ -108,9 +117,8 @@ pub(crate) fn circle(out: &mut Markup, (x, y): (f64, f64), radius: &str, class: 
 /// A rectangle from its upper left corner on.
 pub(crate) fn rect(out: &mut Markup, (x, y): (f64, f64), (width, height): (f64, f64), class: &str) {
     let [x, y, width, height] = [x, y, width, height].map(coordinate);
-    let round = if class == "f" { " rx=\"2\"" } else { "" };
     out.raw(format_args!(
-        "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{round} class=\"{class}\"/>"
+        "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" class=\"{class}\"/>"
     ));
 }
 
@@ -123,10 +131,13 @@ pub(crate) fn text(out: &mut Markup, x: f64, y: f64, class: &str, content: &str)
     ));
 }
 
+/// Colours that anybody can tell apart.
+const COLOURS: usize = 5;
+
 /// The classes of a variant: its colour, and a dash pattern once all colours are used.
 pub(crate) fn variant_class(variant: usize) -> String {
-    let colour = variant % 8;
-    match variant / 8 {
+    let colour = variant % COLOURS;
+    match variant / COLOURS {
         0 => format!("v{variant} c{colour}"),
         round => format!("v{variant} c{colour} d{}", (round - 1) % 3 + 1),
     }

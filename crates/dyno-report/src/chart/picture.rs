@@ -9,20 +9,16 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::write::ZlibEncoder;
 use flate2::{Compression, Crc};
 
+use super::scale::{Scale, log_ticks};
+use super::{Frame, open_svg, x_labels};
+use crate::format::Unit;
+use crate::markup::{Markup, coordinate};
+
 /// Strengths of a pixel, with 0 for nothing.
 pub(crate) const STRENGTHS: u8 = 16;
 
-/// The colours of variants, as in the style sheet: readable on light and on dark.
-const COLOURS: [[u8; 3]; 8] = [
-    [0x2a, 0x78, 0xd6],
-    [0xeb, 0x68, 0x34],
-    [0x1b, 0xaf, 0x7a],
-    [0x7d, 0x5b, 0xd0],
-    [0xc0, 0x8a, 0x00],
-    [0xd0, 0x45, 0x8b],
-    [0x0f, 0x94, 0xab],
-    [0x86, 0x69, 0x4b],
-];
+/// The one colour of all maps, readable on light and on dark: a map has its variant's name above it.
+const COLOUR: [u8; 3] = [0x2a, 0x78, 0xd6];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
@@ -38,7 +34,7 @@ pub(crate) struct Picture {
 
 /// Encodes a picture as a `data:` address. `pixels` are strengths below [`STRENGTHS`], row by row
 /// from the top, each `width` long.
-pub(crate) fn address(variant: usize, width: usize, pixels: &[u8]) -> String {
+pub(crate) fn address(width: usize, pixels: &[u8]) -> String {
     let height = pixels.len().checked_div(width).unwrap_or(0);
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut head = Vec::new();
@@ -47,14 +43,8 @@ pub(crate) fn address(variant: usize, width: usize, pixels: &[u8]) -> String {
     // Four bits a pixel, palette, deflate, no filter of its own, not interlaced.
     head.extend([4, 3, 0, 0, 0]);
     chunk(&mut png, b"IHDR", &head);
-    let colour = COLOURS[variant % COLOURS.len()];
-    chunk(&mut png, b"PLTE", &colour.repeat(usize::from(STRENGTHS)));
-    let opacity: Vec<u8> = (0..STRENGTHS)
-        .map(|s| match s {
-            0 => 0,
-            s => 34 + ((255 - 34) * u16::from(s - 1) / u16::from(STRENGTHS - 2)) as u8,
-        })
-        .collect();
+    chunk(&mut png, b"PLTE", &COLOUR.repeat(usize::from(STRENGTHS)));
+    let opacity: Vec<u8> = (0..STRENGTHS).map(opacity).collect();
     chunk(&mut png, b"tRNS", &opacity);
     let mut rows = Vec::with_capacity(pixels.len() / 2 + height);
     for row in pixels.chunks(width.max(1)) {
@@ -66,6 +56,39 @@ pub(crate) fn address(variant: usize, width: usize, pixels: &[u8]) -> String {
     chunk(&mut png, b"IDAT", &packer.finish().expect("writing to memory does not fail"));
     chunk(&mut png, b"IEND", &[]);
     format!("data:image/png;base64,{}", STANDARD.encode(png))
+}
+
+/// The strengths from the fewest to the most a second, with the rates that the ends and powers of ten stand for.
+pub(crate) fn key((low, high): (f64, f64)) -> Markup {
+    const RIGHT: f64 = 150.0;
+    let mut out = Markup::new();
+    let frame =
+        Frame { width: RIGHT + 50.0, height: 26.0, left: 8.0, right: RIGHT, top: 2.0, bottom: 6.0 };
+    let shown = |rate: f64| Unit::PerSecond.tick(rate);
+    open_svg(&mut out, &frame, &format!("colours from {} to {}", shown(low), shown(high)), "");
+    let step = frame.plot_width() / f64::from(STRENGTHS - 1);
+    for strength in 1..STRENGTHS {
+        out.raw(format_args!(
+            "<rect x=\"{}\" y=\"2\" width=\"{}\" height=\"8\" class=\"cell\" fill-opacity=\"{:.2}\"/>",
+            coordinate(frame.left + f64::from(strength - 1) * step),
+            coordinate(step),
+            f64::from(opacity(strength)) / 255.0,
+        ));
+    }
+    let x = Scale::log(low, high.max(low * 1.01), frame.left, frame.right);
+    let ticks = [low].into_iter().chain(log_ticks(low, high)).chain([high]);
+    let ticks: Vec<(f64, String)> = ticks.map(|rate| (x.at(rate), shown(rate))).collect();
+    x_labels(&mut out, &frame, &ticks, 4.0);
+    out.raw("</svg>");
+    out
+}
+
+/// How opaque a pixel of this strength is, of 255.
+fn opacity(strength: u8) -> u8 {
+    match strength {
+        0 => 0,
+        s => 34 + ((255 - 34) * u16::from(s - 1) / u16::from(STRENGTHS - 2)) as u8,
+    }
 }
 
 fn chunk(png: &mut Vec<u8>, name: &[u8; 4], content: &[u8]) {
@@ -84,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_a_png_with_two_pixels_in_a_byte() {
-        let address = address(1, 3, &[0, 15, 7, 1, 0, 2]);
+        let address = address(3, &[0, 15, 7, 1, 0, 2]);
         let png = STANDARD.decode(address.strip_prefix("data:image/png;base64,").unwrap()).unwrap();
         assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
         assert_eq!(&png[16..29], [0, 0, 0, 3, 0, 0, 0, 2, 4, 3, 0, 0, 0]);

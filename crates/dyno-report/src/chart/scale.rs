@@ -1,6 +1,8 @@
 //! From values to coordinates, and where to put ticks.
 
-use crate::format;
+use dyno_analysis::numbers::EffectStyle;
+
+use crate::format::{self, Unit};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -50,6 +52,92 @@ impl Scale {
         match self.kind {
             Kind::Linear => nice_ticks(self.low, self.high, n),
             Kind::Log => log_ticks(self.low, self.high),
+        }
+    }
+}
+
+/// What the numbers of an axis are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Measure {
+    Value(Unit),
+    /// Ratios to a baseline, always on a logarithmic axis: half is as far from it as twice. They are written as
+    /// ratios, or in percent.
+    Effect(EffectStyle),
+}
+
+impl Measure {
+    pub(crate) fn show(&self, value: f64) -> String {
+        match self {
+            Measure::Value(unit) => unit.show(value),
+            Measure::Effect(style) => style.show(in_percent(value)),
+        }
+    }
+
+    fn tick(&self, value: f64) -> String {
+        match self {
+            Measure::Value(unit) => unit.tick(value),
+            Measure::Effect(EffectStyle::Ratio) => Unit::Ratio.tick(value),
+            // 1.25 × 0.8 is not quite 1.
+            Measure::Effect(EffectStyle::Percent) => {
+                Unit::Effect.tick((in_percent(value) * 1e9).round() / 1e9)
+            }
+        }
+    }
+
+    /// About `n` values with their labels.
+    pub(crate) fn ticks(&self, scale: &Scale, n: usize) -> Vec<(f64, String)> {
+        let values = match self {
+            Measure::Value(_) => scale.ticks(n),
+            Measure::Effect(_) => effect_ticks(scale.low, scale.high, n),
+        };
+        values.into_iter().map(|value| (value, self.tick(value))).collect()
+    }
+
+    /// A scale on which all values are; a linear one has zero, and some room around a band.
+    pub(crate) fn scale(
+        &self,
+        values: &[f64],
+        (is_log, band): (bool, Option<(f64, f64)>),
+        (from, to): (f64, f64),
+    ) -> Scale {
+        const ROOM: f64 = 1.5;
+        const MARGIN: f64 = 0.05;
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let low = values.iter().copied().filter(|v| *v > 0.0).fold(f64::INFINITY, f64::min);
+        if let Measure::Effect(_) = self {
+            let (band_low, band_high) = band.unwrap_or((1.0, 1.0));
+            let (low, high) = (low.min(band_low).min(1.0), high.max(band_high).max(1.0));
+            let margin = (high / low).max(1.02).powf(MARGIN);
+            return Scale::log(low / margin, high * margin, from, to);
+        }
+        if is_log && low.is_finite() {
+            let (band_low, band_high) = band.unwrap_or((low, low));
+            let (low, high) = nice_log_range(low.min(band_low), high.max(low).max(band_high));
+            return Scale::log(low, high, from, to);
+        }
+        let low = values.iter().copied().fold(0.0, f64::min);
+        let (band_low, band_high) = band.unwrap_or((0.0, 0.0));
+        let (low, high) = (low.min(band_low * ROOM), high.max(band_high * ROOM).max(0.0));
+        let (low, high) = nice_range(low, high, 5);
+        Scale::linear(low, high, from, to)
+    }
+}
+
+fn in_percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+/// Ratios for ticks: round percentages where effects are small, halves and quarters, then powers of ten.
+fn effect_ticks(low: f64, high: f64, n: usize) -> Vec<f64> {
+    let is_in = |ratio: &f64| (low..=high).contains(ratio);
+    match high / low {
+        span if span > 16.0 => log_ticks(low, high),
+        span if span > 1.9 => {
+            [0.1, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0, 10.0].into_iter().filter(is_in).collect()
+        }
+        _ => {
+            let percent = nice_ticks(in_percent(low), in_percent(high), n);
+            percent.into_iter().map(format::as_ratio).collect()
         }
     }
 }
@@ -120,9 +208,9 @@ pub(crate) fn nice_log_range(low: f64, high: f64) -> (f64, f64) {
 
 /// Ticks of time in seconds: steps that a clock has.
 pub(crate) fn time_ticks(low: f64, high: f64, n: usize) -> Vec<(f64, String)> {
-    const STEPS: [f64; 17] = [
-        1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
-        14_400.0, 43_200.0, 86_400.0,
+    const STEPS: [f64; 20] = [
+        0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0,
+        3600.0, 7200.0, 14_400.0, 43_200.0, 86_400.0,
     ];
     let raw = (high - low) / n.max(1) as f64;
     let step = STEPS.into_iter().find(|s| *s >= raw).unwrap_or_else(|| nice_step(high - low, n));
@@ -147,6 +235,27 @@ mod tests {
         check(-7.0, 3.0, 5, &[-6.0, -4.0, -2.0, 0.0, 2.0]);
         check(0.0, 0.3, 3, &[0.0, 0.1, 0.2, 0.3]);
         check(5.0, 5.0, 3, &[5.0]);
+    }
+
+    #[test]
+    fn half_is_as_far_as_twice_and_ticks_are_round() {
+        let percent = Measure::Effect(EffectStyle::Percent);
+        let labels = |values: &[f64], measure: &Measure| -> Vec<String> {
+            let scale = measure.scale(values, (true, Some((0.97, 1.03))), (0.0, 100.0));
+            measure.ticks(&scale, 5).into_iter().map(|(_, label)| label).collect()
+        };
+        assert_eq!(labels(&[0.92, 1.04], &percent), ["−5 %", "0 %"]);
+        assert_eq!(labels(&[0.45, 1.9], &percent), ["−50 %", "−20 %", "0 %", "+25 %", "+100 %"]);
+        let ratio = Measure::Effect(EffectStyle::Ratio);
+        assert_eq!(
+            labels(&[0.02, 3.0], &ratio),
+            ["0.02×", "0.05×", "0.1×", "0.2×", "0.5×", "1×", "2×"]
+        );
+        let scale = ratio.scale(&[0.5, 2.0], (true, None), (0.0, 100.0));
+        let apart = |value: f64| (scale.at(value) - scale.at(1.0)).abs();
+        assert!((apart(0.5) - apart(2.0)).abs() < 1e-9);
+        let none = ratio.scale(&[], (true, Some((0.97, 1.03))), (0.0, 100.0));
+        assert!(none.at(1.0).is_finite());
     }
 
     #[test]

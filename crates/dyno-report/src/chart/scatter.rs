@@ -1,7 +1,6 @@
 //! A scatter chart: dots with their bounds, some of them joined by a line of steps, or those of each variant
 //! by a line of its own.
 
-use super::legend::Legend;
 use super::scale::{Scale, nice_range};
 use super::{Frame, circle, open_svg, text, variant_class, y_axis};
 use crate::format::Unit;
@@ -35,13 +34,11 @@ pub(crate) struct Scatter {
     pub(crate) x_range: Option<(f64, f64)>,
     pub(crate) x_unit: Unit,
     pub(crate) y_unit: Unit,
-    pub(crate) legend: Legend,
     pub(crate) frame: Frame,
 }
 
 impl Scatter {
-    pub(crate) fn svg(mut self) -> Markup {
-        self.frame = self.legend.fit(self.frame);
+    pub(crate) fn svg(&self) -> Markup {
         let frame = &self.frame;
         let finite = || self.spots.iter().filter(|s| s.x.is_finite() && s.y.is_finite());
         let top = finite().map(|s| s.bounds.map_or(s.y, |b| b.1.max(s.y))).fold(0.0, f64::max);
@@ -55,7 +52,6 @@ impl Scatter {
         let x = Scale::linear(low, high, frame.left, frame.right);
         let mut out = Markup::new();
         open_svg(&mut out, frame, &self.label, " data-rows=\"\" tabindex=\"0\"");
-        self.legend.draw(&mut out);
         let ticks: Vec<(f64, String)> =
             y.ticks(5).into_iter().map(|v| (y.at(v), self.y_unit.tick(v))).collect();
         y_axis(&mut out, frame, &ticks);
@@ -145,7 +141,6 @@ mod tests {
             x_range: None,
             x_unit: Unit::Other("USD/h".to_owned()),
             y_unit: Unit::PerSecond,
-            legend: Legend::none(),
             frame: Frame::new(276.0, 136.0),
         };
         let svg = chart.svg().finish();

@@ -6,7 +6,7 @@ use crate::markup::{Markup, escape, kept_together};
 use crate::words::{self, Judged};
 
 pub(crate) fn section(out: &mut Markup, section: &Section) {
-    out.raw(format_args!("<section id=\"{}\">", section.id));
+    out.raw(format_args!("<section aria-label=\"{}\" id=\"{}\">", escape(section.nav), section.id));
     if !section.title.is_empty() {
         out.element("h2", &section.title);
     }
@@ -17,18 +17,12 @@ pub(crate) fn section(out: &mut Markup, section: &Section) {
     out.raw("</section>");
 }
 
-/// Letters of a headline that is set in the largest size.
-const HEADLINE_LARGE: usize = 130;
-
 pub(crate) fn blocks(out: &mut Markup, blocks: &[Block]) {
     for block in blocks {
         match block {
             Block::Title(title) => _ = out.element("h1", title),
             Block::Headline(headline) => {
-                // A long answer in the largest letters would fill the first screen by itself.
-                let is_long = headline.plain().chars().count() > HEADLINE_LARGE;
-                let class = if is_long { "headline long" } else { "headline" };
-                inside(out, "h2", &[("class", class.to_owned())], headline);
+                inside(out, "h2", &[("class", "headline".to_owned())], headline);
             }
             Block::Heading(level, heading) => {
                 out.raw(format_args!("<h{level}>{}</h{level}>", escape(heading)));
@@ -132,7 +126,7 @@ fn figure(out: &mut Markup, figure: &Figure) {
     out.raw(format_args!("<figure class=\"chart {}\"><figcaption>", escape(&figure.class)));
     inside(out, "b", &[], &figure.title);
     if !figure.note.is_empty() {
-        out.element("span", &figure.note);
+        out.element("span", kept_together(&figure.note));
     }
     out.raw("</figcaption>").raw(&*figure.drawing);
     if let Some(data) = &figure.data {

@@ -39,6 +39,26 @@ impl Section {
         self.blocks.extend(blocks);
         self
     }
+
+    /// The same without a gap between a heading and the one above it: where a study has one load level, for example,
+    /// no heading names it.
+    pub(crate) fn levelled(mut self) -> Section {
+        level(&mut self.blocks, &mut 2);
+        self
+    }
+}
+
+fn level(blocks: &mut [Block], above: &mut u8) {
+    for block in blocks {
+        match block {
+            Block::Heading(own, _) => {
+                *own = (*own).min(*above + 1);
+                *above = *own;
+            }
+            Block::Fold { blocks, .. } | Block::Group(_, blocks) => level(blocks, above),
+            _ => {}
+        }
+    }
 }
 
 pub(crate) enum Block {

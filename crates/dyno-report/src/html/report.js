@@ -46,7 +46,8 @@
   const three = v => {
     if (v === 0) return "0";
     const size = Math.abs(v);
-    const text = size >= 99.95 ? size.toFixed(0) : size < 1e-4 ? size.toExponential(2) : size.toPrecision(3);
+    if (size < 1e-4) return v < 0 ? ">−0.0001" : "<0.0001";
+    const text = size >= 99.95 ? size.toFixed(0) : size.toPrecision(3);
     return (v < 0 ? "−" : "") + text;
   };
   const scaled = (v, list) => {
@@ -73,7 +74,7 @@
   const grouped = n => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
   const time = s => {
     const sign = s < 0 ? "−" : "", t = Math.abs(Math.round(s));
-    if (t < 60) return `${sign}${t} s`;
+    if (t < 60) return `${sign}${+Math.abs(s).toFixed(1)} s`;
     const two = (a, u, b, w) => `${sign}${a} ${u}${b ? ` ${b} ${w}` : ""}`;
     return t < 3600 ? two(Math.floor(t / 60), "min", t % 60, "s")
       : two(Math.floor(t / 3600), "h", Math.floor(t % 3600 / 60), "min");
@@ -95,7 +96,7 @@
     root.classList.toggle("has-only", chosen.v !== null);
     const others = chosen.v === null ? [] : keys.map(k => k.dataset.variant).filter(v => v !== chosen.v);
     rule.textContent = others.map(v =>
-      `.ch .v${v},figure.v${v}{display:none}tbody tr.v${v},td.v${v},.lg .v${v}{opacity:.3}`).join("");
+      `.ch .v${v},figure.v${v}{display:none}tbody tr.v${v},td.v${v}{opacity:.3}`).join("");
     keys.forEach(k => k.setAttribute("aria-pressed", String(k.dataset.variant === chosen.v)));
     clear();
   };
@@ -146,6 +147,8 @@
     if (one("metric")) one("metric").value = chosen.metric;
     if (one("how")) one("how").value = chosen.how;
     const hide = name => `#load .charts>figure:not(.${name}){display:none}`;
+    // What is chosen may be among what is folded.
+    if (chosen.metric || chosen.how) all("#load details").forEach(fold => { fold.open = true; });
     pick.textContent = (chosen.metric ? hide("of-" + chosen.metric) : "")
       + (chosen.how ? hide("how-" + chosen.how) : "");
   };
@@ -159,9 +162,14 @@
     if (path.points) return path.points;
     const out = [];
     let x = 0, y = 0;
-    for (const [, letter, rest] of path.getAttribute("d").matchAll(/([Mlhz])([^Mlhz]*)/g)) {
+    for (const [, letter, rest] of path.getAttribute("d").matchAll(/([Mlhvz])([^Mlhvz]*)/g)) {
       const n = (rest.match(/-?\d+/g) || []).map(Number);
-      if (letter === "h" || letter === "z") continue;
+      // A level runs to the next one: a point is where it begins.
+      if (letter === "h" || letter === "v") {
+        if (letter === "h") x += n[0]; else out.push([x, y += n[0]]);
+        continue;
+      }
+      if (letter === "z") continue;
       for (let i = 0; i + 1 < n.length; i += 2) {
         [x, y] = letter === "M" ? [n[i], n[i + 1]] : [x + n[i], y + n[i + 1]];
         out.push([x, y]);
@@ -248,6 +256,7 @@
     const zoomed = windows[`step${step}`];
     // Of the whole measure phase the table has the estimates of the report.
     holder.first ??= all("tbody td.n, .stretch, .of-window", holder).map(e => [e, e.textContent]);
+    holder.classList.toggle("zoomed", !!zoomed);
     if (!zoomed) {
       holder.first.forEach(([e, text]) => { e.textContent = text; });
       return;
@@ -276,7 +285,10 @@
   const windows = {};
   const charts = [];
   // A second is read by its start; the last one begins a second before the end.
-  const second = (chart, at) => Math.max(Math.ceil(chart.from), Math.min(Math.floor(at), Math.ceil(chart.to) - 1));
+  const second = (chart, at) => {
+    const { from, to, factor } = chart;
+    return Math.max(Math.ceil(from * factor), Math.min(Math.floor(at * factor), Math.ceil(to * factor) - 1)) / factor;
+  };
   const chartOf = svg => {
     const pair = name => svg.dataset[name].split(" ").map(Number);
     const [x0, x1] = pair("x"), [y0, y1] = pair("y"), [left, top, width, height] = pair("box");
@@ -400,7 +412,7 @@
   };
 
   // Zoom: all charts of a row show the same stretch of time.
-  const strides = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
+  const strides = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
   const fit = chart => {
     const [a, b] = windows[chart.row] || [chart.x0, chart.x1];
     chart.from = Math.max(chart.x0, Math.min(a, chart.x1 - 1));
@@ -551,9 +563,9 @@
     const inner = svg.appendChild(make("svg", { class: "in", x: left, y: top, width, height,
       viewBox: `0 0 ${x1 - x0} 2000`, preserveAspectRatio: "none" }));
     if (x0 < 0) inner.appendChild(make("rect", { width: -x0, height: 2000, class: "warm" }));
-    data.value.split("|").forEach(part => {
-      const [variant, path] = part.split(":");
-      const key = keys.find(k => k.dataset.variant === variant);
+    all(".spark path", counter.row).forEach(small => {
+      const path = small.getAttribute("d");
+      const key = keys.find(k => variantOf(k) === variantOf(small));
       if (!path) return;
       const colour = [...(key ? key.classList : [])].filter(c => /^[vcd]\d+$/.test(c)).join(" ");
       const line = inner.appendChild(make("path", { d: path, class: "l med " + colour,
@@ -591,7 +603,7 @@
   };
   counters.filter(c => c.data).forEach(counter => {
     const head = counter.row.querySelector("th");
-    const button = element("button", "pick", counter.name);
+    const button = element("button", "pick", head.firstChild.textContent);
     button.type = "button";
     button.setAttribute("aria-pressed", "false");
     head.firstChild.replaceWith(button);

@@ -133,7 +133,7 @@
   // A chart as a picture that stands alone: title and note above it, and every style written out.
   const styles = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity",
     "stroke-linecap", "stroke-linejoin", "opacity", "vector-effect", "font-family", "font-size", "font-weight",
-    "text-anchor", "display", "shape-rendering", "image-rendering", "overflow"];
+    "text-anchor", "display", "shape-rendering", "image-rendering", "overflow", "paint-order"];
   const dress = (from, to) => {
     const given = getComputedStyle(from);
     styles.forEach(name => to.style.setProperty(name, given.getPropertyValue(name)));
@@ -145,28 +145,34 @@
     const box = svg.viewBox.baseVal, caption = svg.closest("figure")?.querySelector("figcaption");
     const title = plain(caption?.querySelector("b")?.textContent || svg.getAttribute("aria-label"));
     const note = plain(caption?.querySelector(":scope > span:not(.more)")?.textContent || "");
-    const head = note ? 50 : 32, page = getComputedStyle(document.body);
+    const above = note ? 50 : 32, head = above + 16 * Math.ceil(names.length / inRow);
+    const page = getComputedStyle(document.body);
     const copied = svg.cloneNode(true);
     dress(svg, copied);
-    all("use", copied).forEach(use => {
-      const target = document.querySelector(use.getAttribute("href"));
-      const own = target.cloneNode(true);
-      dress(target, own);
-      own.removeAttribute("id");
-      use.replaceWith(own);
-    });
+    // On the page the bar of variants is the key; a picture has its own, unless its lines or rows have names.
+    const isNamed = "rows" in svg.dataset || svg.querySelector(".end");
+    const drawn = isNamed ? [] : keys.filter(k => svg.querySelector(`.v${k.dataset.variant}`));
+    const names = drawn.length > 1 ? drawn.map(k => [k.querySelector(".l"), k.querySelector("svg").nextSibling.textContent]) : [];
+    const wide = 40 + 6.4 * Math.max(0, ...names.map(([, name]) => name.length));
+    const inRow = Math.max(1, Math.floor((box.width - 20) / wide));
     const sheet = make("svg", { viewBox: `0 0 ${box.width} ${box.height + head}`, width: box.width,
       height: box.height + head });
     sheet.appendChild(make("rect", { width: box.width, height: box.height + head,
       fill: page.backgroundColor }));
-    const write = (text, y, size, weight, colour) => {
-      const line = sheet.appendChild(make("text", { x: 10, y, fill: colour, "font-size": size, "font-weight": weight,
+    const write = (text, y, size, weight, colour, x = 10) => {
+      const line = sheet.appendChild(make("text", { x, y, fill: colour, "font-size": size, "font-weight": weight,
         "font-family": page.fontFamily }));
       line.textContent = text;
     };
     const quiet = getComputedStyle(root).getPropertyValue("--quiet").trim() || "#666";
     write(title, 20, 14, 600, page.color);
     if (note) write(note, 37, 11, 400, quiet);
+    names.forEach(([line, name], i) => {
+      const x = 10 + i % inRow * wide, y = above + 8 + 16 * Math.floor(i / inRow), given = getComputedStyle(line);
+      sheet.appendChild(make("path", { d: `M${x} ${y - 4}h18`, fill: "none", stroke: given.stroke, "stroke-width": 2,
+        "stroke-dasharray": given.strokeDasharray }));
+      write(name, y, 11, 400, quiet, x + 24);
+    });
     const plot = make("svg", { y: head, width: box.width, height: box.height,
       viewBox: `0 0 ${box.width} ${box.height}` });
     plot.style.overflow = "visible";
@@ -434,15 +440,16 @@
     measure();
   }
 
-  // Paper: what is folded stays folded, and tables are made as narrow as the page.
-  const PAGE = 690, PRINT_TEXT = 0.72;
+  // Paper: what is folded stays folded, and a table that does not fit is not made so small that nobody can read it.
+  const PAGE = 690, PRINT_TEXT = 0.68;
   addEventListener("beforeprint", () => {
     closeMenu();
     clear();
-    all("main table").forEach(table => {
-      const wide = table.offsetWidth * PRINT_TEXT;
-      if (wide > PAGE) table.style.zoom = (PAGE / wide).toFixed(3);
+    all("main .scroll").forEach(box => {
+      const strips = all("thead th.strip", box).reduce((sum, strip) => sum + strip.offsetWidth, 0);
+      const wide = (box.querySelector("table").offsetWidth - strips) * PRINT_TEXT;
+      box.classList.toggle("left-out", wide > PAGE);
+      box.dataset.leftOut = "This table is wider than paper: it is in the report's file.";
     });
   });
-  addEventListener("afterprint", () => all("main table").forEach(table => { table.style.zoom = ""; }));
 

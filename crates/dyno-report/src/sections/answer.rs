@@ -22,19 +22,23 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         Block::Headline(view.prose(&answer.headline)),
     ];
     blocks.extend(answer.note.as_ref().map(|note| Block::Note("lead", view.prose(note))));
-    let conditions = measured::conditions(view);
-    let above = if conditions.is_some() { "eyebrow above" } else { "eyebrow" };
-    let parts = kept_together(&measured::parts(view).join(" · "));
-    blocks.push(Block::Note(above, parts.into()));
-    blocks.extend(conditions.map(|text| Block::Note("eyebrow", kept_together(&text).into())));
-    blocks.extend(picture::draw(view));
-    blocks.extend(kept_sentences(view, &answer.lines));
-    blocks.extend(why::first(page));
+    // What decides whether to believe the answer stands beside it.
+    let sentences = kept_sentences(view, &answer.lines).into_iter().chain(why::first(page));
+    let main = picture::draw(view).into_iter().chain(sentences);
+    let beside = caveats(view).into_iter().chain([conditions(view)]);
+    let columns = [Block::group("main", main.collect()), Block::group("beside", beside.collect())];
+    blocks.push(Block::group("first", columns.into()));
     blocks.extend(verdicts(view));
     blocks.extend(why::folded(page));
     blocks.extend(price::below(view));
-    blocks.push(caveats(view));
     Some(Section::new("answer", "Answer", "", "").with(blocks))
+}
+
+/// What was measured, on what, for how long.
+fn conditions(view: &View<'_>) -> Block {
+    let parts = measured::parts(view).into_iter().chain(measured::conditions(view));
+    let parts = parts.map(|part| Text::from(kept_together(&part))).collect();
+    Block::group("conditions", vec![Block::List(parts)])
 }
 
 fn kept_sentences(view: &View<'_>, sentences: &[String]) -> Option<Block> {
@@ -118,10 +122,11 @@ fn verdicts(view: &View<'_>) -> Vec<Block> {
     let is_mixed = main_metrics(&rows).len() > 1;
     let column = |(idx, metric): (usize, &MetricId)| {
         let of = rows.iter().filter_map(|r| if idx == 0 { r.main } else { r.others[idx - 1] });
-        let ruler = Ruler::new(of.map(|c| &c.relative), threshold);
+        let style = view.effect_style(*metric);
+        let ruler = Ruler::new(of.map(|c| &c.relative), threshold, style);
         let is_named = is_mixed && idx == 0;
         let heading = if is_named { "Main metric".to_owned() } else { view.heading(*metric) };
-        EffectColumn { heading, ruler, style: view.effect_style(*metric), is_named }
+        EffectColumn { heading, ruler, style, is_named }
     };
     let metrics = std::iter::once(&main).chain(&beside);
     let columns: Vec<EffectColumn> = metrics.enumerate().map(column).collect();
@@ -255,21 +260,36 @@ fn spread(relative: &Estimate, style: EffectStyle) -> String {
     }
 }
 
-fn caveats(view: &View<'_>) -> Block {
-    let caveats = &view.findings.caveats;
+/// Caveats that are named without being asked for.
+const CAVEATS_OPEN: usize = 6;
+
+/// The caveats, those that may void the answer first: a line each, which opens its text.
+fn caveats(view: &View<'_>) -> Vec<Block> {
+    let mut caveats: Vec<&Caveat> = view.findings.caveats.iter().collect();
     if caveats.is_empty() {
-        return Block::lead("No caveats: nothing was found that casts doubt on these numbers.");
+        return vec![Block::lead(
+            "No caveats: nothing was found that casts doubt on these numbers.",
+        )];
     }
-    let names: Vec<&str> = caveats.iter().map(|caveat| words::caveat(caveat.kind)).collect();
-    let named = |same: &[&str]| match same.len() {
-        1 => same[0].to_owned(),
-        n => format!("{} ({n})", same[0]),
+    caveats.sort_by_key(|caveat| !words::is_grave(caveat.kind));
+    let fold = |caveat: &&Caveat| {
+        let (sign, class) = match words::is_grave(caveat.kind) {
+            true => ("▲", "caveat grave"),
+            false => ("△", "caveat"),
+        };
+        let summary = Text::from(format!("{sign} {}", words::sentence(words::caveat(caveat.kind))));
+        let scope = scope(view, caveat);
+        let summary = if scope.is_empty() { summary } else { summary.text(" ").span(scope) };
+        let message = Block::Note("", view.prose(&caveat.message));
+        let advice = Block::Note("advice", view.prose(&caveat.advice));
+        Block::Fold { class, summary, is_open: false, blocks: vec![message, advice] }
     };
-    let names: Vec<String> = names.chunk_by(|a, b| a == b).map(named).collect();
+    let mut folds: Vec<Block> = caveats.iter().map(fold).collect();
+    let more = folds.split_off(folds.len().min(CAVEATS_OPEN));
     let n = words::counted(caveats.len(), "caveat", "caveats");
-    let summary = format!("{n} to read before you rely on these results: {}", names.join(" · "));
-    let scoped = caveats.iter().map(|caveat| (caveat.clone(), scope(view, caveat)));
-    Block::fold(summary, false, vec![Block::Caveats(scoped.collect())])
+    let heading = Block::heading(3, format!("Before you rely on this: {n}"));
+    let more = (!more.is_empty()).then(|| Block::fold(format!("{} more", more.len()), false, more));
+    [heading].into_iter().chain(folds).chain(more).collect()
 }
 
 /// A caveat that concerns all variants, or all steps, names as many; of more it says how many.

@@ -5,12 +5,18 @@ use dyno_record::AuditRow;
 
 use super::page::Page;
 use crate::document::{Block, Cell, Section, Table};
+use crate::view::View;
 use crate::words;
 
-/// Every demand of every trial: folded where all were met, open where one was not. None where no trial
-/// was audited.
+/// How attempts ended, and every demand of every trial: folded where all were met, open where one was not. None
+/// where there was neither.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
-    let view = page.view;
+    let checks = super::tables::outcomes(page.view).into_iter().chain(audit(page.view));
+    let checks: Vec<Block> = checks.collect();
+    (!checks.is_empty()).then(|| Section::new("audit", "Checks", "Checks", "").with(checks))
+}
+
+fn audit(view: &View<'_>) -> Option<Block> {
     let trials = view.findings.trials.iter();
     let trials = trials.filter(|trial| trial.variant < view.findings.variants.len());
     let audited = trials.flat_map(|trial| trial.audit.iter().map(move |row| (trial, row)));
@@ -40,14 +46,14 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
             outcome,
         ]);
     }
-    let lead = "The workload's checks of its tables and of its own transactions.";
     let outcome = match (n_failed, n_undecided) {
         (0, 0) => "all passed".to_owned(),
         (0, n) => format!("none failed, {n} undecided"),
         (failed, 0) => format!("{failed} failed"),
         (failed, n) => format!("{failed} failed, {n} undecided"),
     };
-    let summary = format!("The workload's audit: {checks}, {outcome}");
-    let fold = Block::fold(summary, n_failed > 0, vec![table.into()]);
-    Some(Section::new("audit", "Audit", "Audit", lead).with([fold]))
+    let summary = format!(
+        "The workload's audit of its tables and of its own transactions: {checks}, {outcome}"
+    );
+    Some(Block::fold(summary, n_failed > 0, vec![table.into()]))
 }

@@ -8,7 +8,7 @@ use dyno_analysis::{Comparison, MetricId, OtherEffect};
 use super::parts;
 use crate::document::{Block, Cell, Element, Text};
 use crate::view::View;
-use crate::{format, words};
+use crate::words;
 
 /// The chooser and a table for each metric; nothing where nothing is compared, or where there is
 /// no other baseline to choose.
@@ -74,9 +74,10 @@ fn table(view: &View<'_>, metric: MetricId) -> Option<Block> {
 
 fn effect(view: &View<'_>, comparison: &Comparison) -> Cell {
     let judged = view.judged(comparison);
-    let (class, strength) = parts::heat(judged, comparison).unwrap_or(("", 0));
-    let effect = format!("{} {}", judged.sign(), format::effect_of(&comparison.relative));
-    let bounds = format::interval(&comparison.relative);
+    let (class, strength) = parts::heat(view, comparison).unwrap_or(("", 0));
+    let style = view.effect_style(comparison.metric);
+    let effect = format!("{} {}", judged.sign(), style.show(comparison.relative.value));
+    let bounds = style.interval(&comparison.relative);
     let text = Text::default().b(effect).small(bounds.unwrap_or_else(|| "no CI".to_owned()));
     Cell::from(text).class(class).with("style", format!("--h:{strength}%"))
 }
@@ -124,7 +125,7 @@ mod tests {
         }];
         let html = render(&findings);
         let first = &findings.comparisons[0];
-        let effect = format::effect_of(&first.relative);
+        let effect = findings.effect_style(first.metric).show(first.relative.value);
         let sign = words::Judged::Verdict(first.verdict).sign();
         assert!(html.contains(&format!("<b>{sign} {effect}</b>")), "{html}");
         assert!(html.contains("value=\"throughput 2 1 3 12.3 8.0 -\""), "{html}");

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use dyno_analysis::Estimate;
 use dyno_analysis::attribution::{AttributionFacts, FieldName, Use};
 
-use super::parts;
-use crate::document::{Block, Cell, Element, Piece, Row, Table, Text};
+use super::{page::Page, parts};
+use crate::document::{Block, Cell, Element, Piece, Row, Section, Table, Text};
 use crate::view::View;
 use crate::words;
 
@@ -21,8 +21,15 @@ const PER: [(&str, Pick); 4] = [
     ("per second", |u| u.per_second.as_ref()),
 ];
 
+pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
+    let tables = tables(page.view);
+    let section =
+        Section::new("resources", "Resources", "Resources", "What the work cost, by process.");
+    (!tables.is_empty()).then(|| section.with(tables))
+}
+
 /// The tables of every step that has any; none where nothing was attributed.
-pub(crate) fn tables(view: &View<'_>) -> Vec<Block> {
+fn tables(view: &View<'_>) -> Vec<Block> {
     // Of imported results nothing is known but the statements.
     if dyno_analysis::is_imported(view.findings) {
         return Vec::new();
@@ -140,7 +147,8 @@ fn table_of(view: &View<'_>, own: &[&AttributionFacts], heads: &[&str]) -> Table
 }
 
 fn value(variant: usize, estimate: &Estimate) -> Cell {
-    let text = parts::estimate(estimate, "").small(parts::below(estimate, None));
+    let text =
+        parts::estimate(estimate, "").small(if estimate.n == 1 { "n = 1, no CI" } else { "" });
     Cell::from(text).class(format!("v{variant}"))
 }
 

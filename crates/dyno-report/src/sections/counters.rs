@@ -1,31 +1,31 @@
-//! What the server and the machine did, second by second: the machine as charts, all other readings
-//! as a table with search, each of which a script draws when it is asked for.
+//! What the server and the machine did, second by second: a row for each reading, with a small line for each variant; a
+//! script draws a chart of those that are chosen.
 
 use std::collections::BTreeSet;
 
 use dyno_units::Reading;
 use dyno_units::reading::Topic;
 
-use super::panel::{Panel, Quantity, Source, TrialStep, small};
+use super::panel::{Panel, Source};
 use super::readings::{Meanings, group, meanings};
 use super::{page::Page, parts};
-use crate::chart::lines::path_of;
+use crate::chart::lines::{path_of, spark, unit_code};
 use crate::chart::reduce::{Point, reduce};
 use crate::chart::scale::{nice_range, nice_ticks};
 use crate::chart::sparse;
 use crate::document::html::GROUPED;
-use crate::document::{Block, Cell, Element, Row as TableRow, Section, Table, Text};
+use crate::document::{Block, Cell, Element, Piece, Row as TableRow, Section, Table, Text};
 use crate::format::{self, Unit};
 use crate::words;
 
-/// Bytes that the readings which a script draws should stay below, all together.
+/// Bytes that all small lines should stay below, together.
 const SERIES_BYTES: usize = 2_000_000;
 
-/// Most and fewest points of such a reading.
+/// Most and fewest points of such a line.
 const POINTS: (usize, usize) = (16, 240);
 
-/// With more variants than this, a chart of its own for each is more than anybody reads.
-const SIDE_BY_SIDE_MOST: usize = 8;
+/// Variants whose lines have room for all numbers beside them.
+const SIDE_BY_SIDE_MOST: usize = 3;
 
 struct Row<'a> {
     name: &'a str,
@@ -37,113 +37,111 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let &Page { view, ref steps, runs, points, .. } = page;
     let section = Section::new(
         "counters",
-        "Counters",
+        "Readings",
         "Database and machine",
-        "Readings of the database and the machine, on the same time axis as the load.",
+        "Readings of the database and the machine. Each value is the mean over whole measured seconds, with the \
+         range from lowest to highest; each second is the median of the repetitions. The lines of a row share one \
+         scale. Resources per transaction cover the whole measurement phase of each trial, so they can differ \
+         slightly.",
     );
     let meanings = meanings(runs);
     let drawn: Vec<usize> = (0..steps.len())
         .filter(|s| steps[*s].iter().any(|trial| !trial.readings.is_empty()))
         .collect();
-    let absent = drawn.is_empty().then(|| Block::absent("No trial has readings."));
-    let n_series: usize = drawn.iter().map(|s| others(&steps[*s], &meanings).len()).sum();
-    let n_series = n_series * view.findings.variants.len();
-    let most = (SERIES_BYTES / n_series.max(1) / 7).clamp(POINTS.0, POINTS.1);
+    if drawn.is_empty() {
+        return Some(section.with([Block::absent("No trial has readings.")]));
+    }
+    let n_names = |s: &usize| steps[*s].iter().map(|t| t.readings.len()).max().unwrap_or(0);
+    let n_series = drawn.iter().map(n_names).sum::<usize>() * view.findings.variants.len();
+    let most = (SERIES_BYTES / n_series.max(1) / 8).clamp(POINTS.0, POINTS.1);
     let panel = |step: usize| {
         let panel = Panel { view, step, trials: &steps[step], points };
-        let mut blocks = machine(&panel, &meanings);
-        blocks.extend(table(&panel, &meanings, most));
-        parts::panel(view, step, blocks)
+        parts::panel(view, step, tables(&panel, &meanings, most))
     };
-    Some(section.with(absent).with(drawn.into_iter().map(panel)))
+    Some(section.with(drawn.into_iter().map(panel)))
 }
 
-fn others<'a>(trials: &[TrialStep<'a>], meanings: &Meanings<'_>) -> BTreeSet<&'a str> {
-    let names = trials.iter().flat_map(|t| t.readings.keys()).map(String::as_str);
-    names.filter(|name| meanings.get(name).is_none_or(|one| one.chart.is_none())).collect()
-}
-
-fn machine(panel: &Panel<'_>, meanings: &Meanings<'_>) -> Vec<Block> {
-    let names: BTreeSet<&String> = panel.trials.iter().flat_map(|t| t.readings.keys()).collect();
-    let mut shown: Vec<(&str, &Reading)> = names
-        .into_iter()
-        .filter_map(|name| Some((name.as_str(), *meanings.get(name.as_str())?)))
-        .filter(|(name, r)| r.chart.is_some_and(|c| c.always || !panel.is_constant(name)))
-        .collect();
-    shown.sort_by_key(|(name, reading)| (reading.chart.map(|chart| chart.place), *name));
-    let of = |topic: Topic| -> Vec<(&str, &Reading)> {
-        shown.iter().filter(|(_, r)| r.topic == topic).copied().collect()
+/// The machine's readings in groups, open; all others folded.
+fn tables(panel: &Panel<'_>, meanings: &Meanings<'_>, n_points: usize) -> Vec<Block> {
+    let names = panel.trials.iter().flat_map(|t| t.readings.keys()).map(String::as_str);
+    let names: BTreeSet<&str> = names.collect();
+    let chart = |name: &str| meanings.get(name).and_then(|reading| reading.chart);
+    let is_shown = |name: &&str| match chart(name) {
+        Some(chart) => chart.always || !panel.is_constant(name),
+        None => !panel.is_constant(name),
     };
-    let (mode, group) = (of(Topic::CpuMode), of(Topic::CpuGroup));
-    let note = "CPU seconds per second";
-    let mut blocks = Vec::new();
-    if panel.view.findings.variants.len() <= SIDE_BY_SIDE_MOST {
-        blocks.extend(panel.by_variant("CPU by mode", "all CPUs of the machine", &mode));
-        blocks.extend(panel.by_variant("CPU by group of processes", note, &group));
-    } else {
-        blocks.extend(topic(panel, "CPU by mode, all CPUs of the machine", &mode));
-        blocks.extend(topic(panel, "CPU by group of processes", &group));
+    let (moving, constant): (Vec<&str>, Vec<&str>) = names.into_iter().partition(is_shown);
+    let (mut machine, others): (Vec<&str>, Vec<&str>) =
+        moving.into_iter().partition(|name| chart(name).is_some());
+    machine.sort_by_key(|name| (topic_of(meanings, name), chart(name).map(|c| c.place), *name));
+    let table = |names: &[&str], head: &dyn Fn(&str) -> String| {
+        table(panel, meanings, (names, n_points), head).into()
+    };
+    let mut blocks: Vec<Block> = panel.too_short().map(Block::quiet).into_iter().collect();
+    blocks.extend([
+        Block::Control(find()),
+        Block::Control(
+            Element::new("div").class("charts small chosen").with("data-step", panel.step),
+        ),
+    ]);
+    if !machine.is_empty() {
+        blocks.push(table(&machine, &|name| topic(topic_of(meanings, name)).to_owned()));
     }
-    for (one, title) in [
-        (Topic::Load, "Load on the machine"),
-        (Topic::Disk, "Disk"),
-        (Topic::Files, "Data files"),
-        (Topic::Memory, "Memory"),
-        (Topic::Pressure, "Pressure: share of time in which some thread waited"),
-    ] {
-        blocks.extend(topic(panel, title, &of(one)));
+    if !others.is_empty() {
+        let n = words::counted(others.len(), "other reading", "other readings");
+        let others = table(&others, &|name| group(meanings, name).to_owned());
+        blocks.push(Block::fold(n, false, vec![others]));
+    }
+    if !constant.is_empty() {
+        let n = words::counted(constant.len(), "reading", "readings");
+        let still = vec![Block::quiet(constant.join(", "))];
+        blocks.push(Block::fold(format!("{n} that did not change"), false, still));
     }
     blocks
 }
 
-fn topic(panel: &Panel<'_>, title: &str, readings: &[(&str, &Reading)]) -> Vec<Block> {
-    let chart = |(name, reading): &(&str, &Reading)| {
-        let (unit, source) = (Unit::from(&reading.unit), Source::Reading((*name).to_owned()));
-        panel.overlay(&Quantity::new(&*reading.title, *name, unit, source), small())
-    };
-    let charts: Vec<Block> = readings.iter().filter_map(chart).collect();
-    // A reading may have no value within the measured time.
-    if charts.is_empty() {
-        return charts;
-    }
-    vec![Block::heading(4, title), Block::group("charts small", charts)]
+fn topic_of(meanings: &Meanings<'_>, name: &str) -> usize {
+    let of = meanings.get(name).map(|reading| reading.topic);
+    TOPICS.iter().position(|(topic, _)| Some(*topic) == of).unwrap_or(TOPICS.len())
 }
 
-fn table(panel: &Panel<'_>, meanings: &Meanings<'_>, n_points: usize) -> Vec<Block> {
-    let names = others(panel.trials, meanings);
-    let (constant, moving): (Vec<&str>, Vec<&str>) =
-        names.into_iter().partition(|name| panel.is_constant(name));
-    if moving.is_empty() && constant.is_empty() {
-        return Vec::new();
-    }
+fn topic(idx: usize) -> &'static str {
+    TOPICS.get(idx).map_or("Others", |(_, title)| title)
+}
+
+const TOPICS: [(Topic, &str); 7] = [
+    (Topic::CpuMode, "CPU by mode: CPU seconds per second, all CPUs of the machine"),
+    (Topic::CpuGroup, "CPU by group of processes"),
+    (Topic::Load, "Load on the machine"),
+    (Topic::Disk, "Disk"),
+    (Topic::Files, "Data files"),
+    (Topic::Memory, "Memory"),
+    (Topic::Pressure, "Pressure: share of time in which some thread waited"),
+];
+
+fn table(
+    panel: &Panel<'_>,
+    meanings: &Meanings<'_>,
+    (names, n_points): (&[&str], usize),
+    head: &dyn Fn(&str) -> String,
+) -> Table {
     let variants = panel.view.variants();
     let heads = variants.clone().map(|variant| panel.view.name(variant));
     let heads = std::iter::once(Text::from("Reading")).chain(heads);
-    let mut table = Table { scroll: GROUPED, ..Table::of(heads, 1).class("counters") };
+    let class = if variants.len() > SIDE_BY_SIDE_MOST { "counters many" } else { "counters" };
+    let mut table = Table { scroll: GROUPED, ..Table::of(heads, 1).class(class) };
     let unit = |name: &str| meanings.get(name).map_or(Unit::Count, |one| Unit::from(&one.unit));
-    for group_of in moving.chunk_by(|a, b| group(meanings, a) == group(meanings, b)) {
+    for own in names.chunk_by(|a, b| head(a) == head(b)) {
         let n_columns = table.columns.len();
-        table.rows.push(TableRow::group(group(meanings, group_of[0]), n_columns));
-        for name in group_of {
+        table.rows.push(TableRow::group(head(own[0]), n_columns));
+        for name in own {
             let of = |v: usize| Some((v, panel.median(v, &Source::Reading((*name).to_owned()))?));
             let medians = variants.clone().filter_map(of).collect();
             let row = Row { name, unit: unit(name), medians };
             table.rows.push(table_row(&row, panel, (meanings.get(name).copied(), n_points)));
         }
     }
-    let note = Block::quiet(
-        "Each value is the mean over whole measured seconds, with the range from lowest to highest \
-         below it; each second is the median of the repetitions. Resources per transaction (under \
-         The numbers) cover the whole measurement phase of each trial, so they can differ slightly.",
-    );
-    let n = words::counted(constant.len(), "reading", "readings");
-    let still = vec![Block::quiet(constant.join(", "))];
-    let still = (!constant.is_empty())
-        .then(|| Block::fold(format!("{n} that did not change"), false, still));
-    let chosen = Element::new("div").class("charts small chosen").with("data-step", panel.step);
-    let heading = Block::heading(4, format!("Other readings ({})", moving.len()));
-    let above = [heading, Block::Control(find()), Block::Control(chosen)];
-    above.into_iter().chain([table.into(), note]).chain(still).collect()
+    table
 }
 
 fn find() -> Element {
@@ -159,30 +157,41 @@ fn table_row(
     panel: &Panel<'_>,
     (meaning, n_points): (Option<&Reading>, usize),
 ) -> TableRow {
+    // What has a chart of its own among the machine's has a title; all others go by the names that servers give.
+    let title = meaning.filter(|meaning| meaning.chart.is_some()).map(|meaning| &*meaning.title);
     let text = meaning.map_or("", |m| m.text.as_ref());
-    let head = Text::from(row.name).small(text);
-    let head = series(row, panel, n_points).into_iter().fold(head, Text::element);
+    let text = if title.is_some() { row.name } else { text };
+    let lines = lines(row, panel, n_points).filter(|_| panel.too_short().is_none());
+    let head = Text::from(title.unwrap_or(row.name)).small(text);
+    let data = lines.as_ref().map(|lines| lines.data.clone());
+    let head = data.into_iter().fold(head, Text::element);
     let value = |variant: usize| {
-        let found = row.medians.iter().find(|(v, _)| *v == variant);
-        let points = found.into_iter().flat_map(|(_, points)| points);
+        let found = row.medians.iter().position(|(v, _)| *v == variant);
+        let points = found.into_iter().flat_map(|i| &row.medians[i].1);
         let measured: Vec<f64> = points.filter(|p| p.0 >= 0.0).filter_map(|p| p.1).collect();
-        if measured.is_empty() {
-            return Cell::none("–");
-        }
+        let Some(found) = found.filter(|_| !measured.is_empty()) else { return Cell::none("–") };
         let mean = measured.iter().sum::<f64>() / measured.len() as f64;
         let low = row.unit.show(measured.iter().copied().fold(f64::INFINITY, f64::min));
         let high = row.unit.show(measured.iter().copied().fold(f64::NEG_INFINITY, f64::max));
         let range = if low == high { String::new() } else { format::range(&low, &high) };
-        let text = Text::default().b(row.unit.show(mean)).small(range);
-        Cell::from(text).class(format!("v{variant}"))
+        let line = lines.as_ref().map(|lines| spark(&lines.paths[found], variant, lines.width));
+        let text =
+            line.into_iter().fold(Text::default(), |text, line| text.then(Piece::Drawing(line)));
+        Cell::from(text.b(row.unit.show(mean)).small(range)).class(format!("v{variant}"))
     };
     let values = panel.view.variants().map(value);
     let cells = std::iter::once(Cell::from(head).head()).chain(values);
     TableRow::new(cells).with("data-reading", row.name)
 }
 
-/// What a script draws a chart of: the paths of all variants on one scale.
-fn series(row: &Row<'_>, panel: &Panel<'_>, n_points: usize) -> Option<Element> {
+/// The lines of all variants on one scale, and what a script needs to make a chart of them.
+struct Lines {
+    paths: Vec<String>,
+    width: f64,
+    data: Element,
+}
+
+fn lines(row: &Row<'_>, panel: &Panel<'_>, n_points: usize) -> Option<Lines> {
     let values = || row.medians.iter().flat_map(|(_, points)| points).filter_map(|p| p.1);
     let (low, high) = (values().fold(0.0, f64::min), values().fold(0.0, f64::max));
     if !(low.is_finite() && high.is_finite() && low < high) {
@@ -191,16 +200,13 @@ fn series(row: &Row<'_>, panel: &Panel<'_>, n_points: usize) -> Option<Element> 
     let (low, high) = nice_range(low, high, 4);
     let ticks: Vec<String> = nice_ticks(low, high, 4).iter().map(f64::to_string).collect();
     let (from, to) = panel.time();
-    let path = |(variant, points): &(usize, Vec<Point>)| {
-        let path = path_of(&reduce(points, n_points), from, (low, high));
-        format!("{variant}:{path}")
-    };
-    let paths: Vec<String> = row.medians.iter().map(path).collect();
     let is_sparse = sparse::own_interval(row.medians.iter().map(|(_, points)| points)).is_some();
+    let path = |(_, points): &(usize, Vec<Point>)| {
+        path_of(&reduce(points, n_points), from, (low, high), is_sparse)
+    };
     let data = Element::new("data").class("series").hidden();
     let data = data.with("data-x", format!("{from} {to}")).with("data-y", format!("{low} {high}"));
-    let unit = crate::chart::lines::unit_code(&row.unit);
-    let data = data.with("data-ticks", ticks.join(" ")).with("data-unit", unit);
+    let data = data.with("data-ticks", ticks.join(" ")).with("data-unit", unit_code(&row.unit));
     let data = if is_sparse { data.with("data-dots", "") } else { data };
-    Some(data.with("value", paths.join("|")))
+    Some(Lines { paths: row.medians.iter().map(path).collect(), width: to - from, data })
 }

@@ -111,7 +111,8 @@ fn charts(panel: &Panel<'_>, facts: &[&DebtFacts]) -> Block {
         panel.overlay(&Quantity::new(&*debt.title, &*debt.meaning, unit, source), small())
     };
     let mut seen = std::collections::BTreeSet::new();
-    let once = facts.iter().copied().filter(|debt| seen.insert(&debt.reading));
+    let is_long = panel.too_short().is_none();
+    let once = facts.iter().copied().filter(|debt| is_long && seen.insert(&debt.reading));
     Block::group("charts small", once.filter_map(chart).collect())
 }
 
@@ -179,7 +180,6 @@ fn curve(view: &View<'_>, runs: &[(usize, &RunOff)], (name, reading): (&str, &Re
         label: format!("{} after the load", reading.title),
         row: "runoff".to_owned(),
         series,
-        legend: view.legend(small().width),
         max_points: POINTS,
         ..LinesChart::new(across, unit, (least, most), small())
     };

@@ -27,6 +27,10 @@ impl Distribution {
         other.counts.iter().for_each(|(ns, n)| self.add(*ns, *n));
     }
 
+    pub(crate) fn n(&self) -> u64 {
+        self.n
+    }
+
     pub(crate) fn mean_us(&self) -> Option<f64> {
         let sum: f64 = self.counts.iter().map(|(ns, n)| *ns as f64 * *n as f64).sum();
         (self.n > 0).then(|| sum / self.n as f64 / 1000.0)

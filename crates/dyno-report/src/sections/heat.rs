@@ -2,15 +2,20 @@
 //! as the page's script reads them.
 
 use crate::chart::lines::{Across, LinesChart};
-use crate::chart::picture::{Picture, STRENGTHS, address};
+use crate::chart::picture::{Picture, STRENGTHS, address, key};
 use crate::chart::{Frame, variant_class};
-use crate::document::{Block, Element, Figure, Text};
+use crate::document::{Block, Element, Figure, Piece, Text};
 use crate::format::{self, Unit};
 use crate::times::{Grid, KeyOf, Times, bucket_start_us};
 use crate::view::View;
 
 /// Buckets of a grid that make one row of a picture.
 const MERGED: u16 = 2;
+
+/// Maps that are open.
+const OPEN_MOST: usize = 4;
+
+const COLUMNS_LEAST: usize = 10;
 
 /// What the maps of one step have in common, so that they can be read side by side.
 struct Common {
@@ -25,20 +30,22 @@ pub(crate) fn maps(view: &View<'_>, times: &Times, at: (usize, &str)) -> Vec<Blo
     let (step, kind) = at;
     let grids = times.of_step(step).filter(|((_, _, k), _)| k == kind);
     let grids: Vec<(usize, &Grid)> = grids.map(|((v, _, _), grid)| (*v, grid)).collect();
-    let Some(common) = common(&grids) else { return Vec::new() };
+    // Blocks of a few columns have no shape.
+    let is_short = grids.iter().all(|(_, grid)| grid.columns.len() < COLUMNS_LEAST);
+    let Some(common) = common(&grids).filter(|_| !is_short) else { return Vec::new() };
     let title = match kind {
         "" => "Response times over time".to_owned(),
         kind => format!("Response times over time, {}", view.kind_title(kind)),
     };
     let length = grids.first().map_or(1.0, |(_, grid)| grid.column_s);
     let modes = format!(
-        "darker = more transactions (log scale shared by all heat maps); one column per {}; rows are \
-         bins 19 % wide; repetitions merged",
+        "transactions per second in each cell (one scale for all heat maps): a {} wide, 19 % high; \
+         repetitions merged",
         column_words(length)
     );
     let modes = Element::of("span", modes).class("quiet");
-    let mut blocks =
-        vec![Block::heading(4, title), Block::Note("modes", Text::default().element(modes))];
+    let modes = Text::of(Piece::Drawing(key(common.density))).element(modes);
+    let mut blocks = vec![Block::heading(4, &*title), Block::Note("modes", modes)];
     let lacking = times.lacking_in_words();
     if !lacking.is_empty() {
         blocks.push(Block::quiet(format!(
@@ -47,8 +54,14 @@ pub(crate) fn maps(view: &View<'_>, times: &Times, at: (usize, &str)) -> Vec<Blo
         )));
     }
     let map = |(variant, grid): (usize, &Grid)| map(view, (variant, step, kind), grid, &common);
+    let n = grids.len();
     blocks.push(Block::group("charts small", grids.into_iter().map(map).collect()));
-    blocks
+    if n <= OPEN_MOST {
+        return blocks;
+    }
+    // More than a row of them is looked up.
+    blocks.remove(0);
+    vec![Block::fold(format!("{title}: {n} heat maps"), false, blocks)]
 }
 
 /// `second`, `5 s`.
@@ -84,7 +97,7 @@ fn map(view: &View<'_>, (variant, step, kind): KeyOf<'_>, grid: &Grid, common: &
         is_log: true,
         picture: Some(Picture {
             name: format!("{variant} {step} {kind}"),
-            address: address(variant, grid.columns.len(), &pixels(grid, common)),
+            address: address(grid.columns.len(), &pixels(grid, common)),
             across: (grid.from_s, to_s),
             values: edges,
         }),

@@ -275,7 +275,7 @@ mod tests {
         };
         let html = rendered_all(vec![baseline, cell()]);
         for expected in [
-            "<section id=\"insert-benchmark\">",
+            " id=\"insert-benchmark\">",
             "<small>✗ 0.50</small>",
             "td class=\"n worse\"",
             "(3,890–4,750)",

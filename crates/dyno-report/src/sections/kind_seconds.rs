@@ -61,9 +61,10 @@ pub(crate) fn charts(panel: &Panel<'_>, times: &Times) -> Vec<Block> {
         let longest = Quantity::new(title, note, Unit::Micros, points(&seconds.longest));
         charts.extend([rates, longest].iter().filter_map(|one| panel.overlay(one, large())));
     }
-    let heading = Block::heading(4, "By kind of transaction");
-    let charts = Block::group("charts", charts);
-    [heading, charts].into_iter().chain(table(panel, &found)).collect()
+    let n = words::counted(found.len(), "kind", "kinds");
+    let blocks = [Block::group("charts", charts)].into_iter().chain(table(panel, &found));
+    let is_open = panel.view.findings.insert_benchmark.iter().any(|cell| cell.step == panel.step);
+    vec![Block::fold(format!("By second, of each of {n}"), is_open, blocks.collect())]
 }
 
 /// What is drawn at a step: the author's three for the Insert Benchmark, else each kind that is done

@@ -120,9 +120,9 @@ fn cell(
 ) -> Cell {
     let Some(estimate) = estimate else { return Cell::none("–") };
     let judged = compared.map(|comparison| (view.judged(comparison), comparison));
-    let heat = judged.and_then(|(judged, comparison)| parts::heat(judged, comparison));
+    let heat = compared.and_then(|comparison| parts::heat(view, comparison));
     let (class, strength) = heat.unwrap_or(("", 0));
-    let below = parts::below(estimate, compared);
+    let below = parts::below(view, estimate, compared);
     let sign = match judged {
         Some((judged, _)) if heat.is_some() || matches!(judged, Judged::LessDurable { .. }) => {
             format!("{} ", judged.sign())

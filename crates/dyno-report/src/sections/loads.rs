@@ -8,17 +8,24 @@ use super::{page::Page, parts, scaling};
 use crate::chart::Frame;
 use crate::chart::marks::{Mark, MarksChart, Style, places};
 use crate::chart::rows::RowsChart;
+use crate::chart::scale::Measure;
 use crate::chart::strip::Ruler;
 use crate::document::{Block, Cell, Element, Figure, Section, Table, Text};
 use crate::format::{self, Unit};
 use crate::view::{Place, View};
 use crate::words;
 
-/// The most bars that are read with ease in a chart of ordinary width.
-const BARS_MAX: usize = 30;
+/// The most marks side by side that are read with ease in a chart of ordinary width.
+const MARKS_MAX: usize = 60;
+
+/// Width of a drawing of rows on a phone.
+pub(crate) const NARROW: f64 = 380.0;
 
 /// Ratio of largest to smallest value from which on a logarithmic axis is used for times.
 const LOG_FROM: f64 = 20.0;
+
+/// Charts that are open.
+const OPEN_MOST: usize = 4;
 
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
@@ -48,15 +55,23 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     };
     let (values, costs) = drawn(view);
     let estimates = |metric: MetricId| estimates(view, metric);
-    let mut charts: Vec<Block> = values.into_iter().filter_map(estimates).collect();
-    charts.extend(by_kind(view));
-    for effect in [Effect::Relative, Effect::Absolute] {
-        let metrics = view.main_metrics().into_iter();
-        charts.extend(metrics.filter_map(|metric| effects(view, metric, effect)));
-    }
-    charts.extend(costs.into_iter().filter_map(estimates));
+    // What the answer rests on is open, the rest is one click away.
+    let (main, others): (Vec<MetricId>, Vec<MetricId>) =
+        values.into_iter().partition(|metric| view.is_judged(*metric));
+    let effects = |metric: &MetricId| effects(view, *metric);
+    let main = main.into_iter().flat_map(|metric| [estimates(metric), effects(&metric)]);
+    let mut main: Vec<Block> = main.flatten().collect();
+    let more = main.split_off(main.len().min(OPEN_MOST)).into_iter();
+    let more = more.chain(others.into_iter().filter_map(estimates)).chain(by_kind(view));
+    let more: Vec<Block> = more.chain(costs.into_iter().filter_map(estimates)).collect();
+    let n = words::counted(more.len(), "more chart", "more charts");
+    let more = (!more.is_empty()).then(|| {
+        let summary = format!("{n}: other metrics, kinds of transactions, costs");
+        Block::fold(summary, false, vec![Block::group("charts", more)])
+    });
     let section = Section::new("load", nav, title, &lead);
-    let section = section.with([chooser(view), Block::group("charts", charts)]);
+    let section = section.with(super::matrix::tables(view));
+    let section = section.with([chooser(view), Block::group("charts", main)]).with(more);
     Some(section.with(concurrency(view)).with(super::bases::tables(view)))
 }
 
@@ -81,12 +96,7 @@ fn chooser(view: &View<'_>) -> Block {
     let metrics = values.into_iter().chain(costs);
     let metrics = metrics.map(|metric| (words::slug(metric), view.heading(metric)));
     let metrics = std::iter::once(own(("", "all"))).chain(metrics);
-    let ways = [
-        ("", "all"),
-        ("value", "values"),
-        ("relative", "relative difference"),
-        ("absolute", "absolute difference"),
-    ];
+    let ways = [("", "all"), ("value", "values"), ("relative", "relative difference")];
     let n_ways = if view.findings.comparisons.is_empty() { 2 } else { ways.len() };
     let ways = ways.into_iter().take(n_ways).map(own);
     let choices = [parts::choice("Metric", "metric", metrics), parts::choice("Show", "how", ways)];
@@ -111,21 +121,13 @@ fn by_kind(view: &View<'_>) -> Vec<Block> {
                 .collect();
             let Some((_, first)) = found.first() else { continue };
             let is_log = needs_log(&found, &Unit::of(first));
-            let is_bars = !is_log && found.len() <= BARS_MAX;
             let (name, kind) = (view.heading(metric), view.kind_title(kind));
             let title = format!("{name} of {kind} by {}", view.findings.step_noun());
-            let style = if is_bars { Style::Bars } else { Style::Effects };
             let plot = Plot::of(view, metric, (title, note(view, metric, is_log)), &found);
-            charts.push(Plot { style, is_log, ..plot }.draw(view));
+            charts.push(Plot { is_log, ..plot }.draw(view));
         }
     }
     charts
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    Relative,
-    Absolute,
 }
 
 /// Steps as labels, short where they only count clients, and their places on the x axis.
@@ -165,11 +167,14 @@ fn evenly(n: usize) -> Vec<f64> {
 }
 
 fn frame(n_marks: usize) -> (Frame, &'static str) {
-    if n_marks > 2 * BARS_MAX {
-        (Frame::new(1140.0, 300.0), "wide")
-    } else {
-        (Frame::new(560.0, 270.0), "")
-    }
+    let (width, class) = if n_marks > MARKS_MAX { (1140.0, "wide") } else { (560.0, "") };
+    (with_axis_name(width, 284.0), class)
+}
+
+/// A frame with room for the name of its x axis below the ticks.
+pub(crate) fn with_axis_name(width: f64, height: f64) -> Frame {
+    let frame = Frame::new(width, height);
+    Frame { bottom: frame.bottom - 14.0, ..frame }
 }
 
 /// The mark of an estimate; bounds that are no numbers are left out, as are those of two repetitions.
@@ -189,7 +194,7 @@ struct Plot {
     title: String,
     note: String,
     marks: Vec<Mark>,
-    unit: Unit,
+    measure: Measure,
     style: Style,
     is_log: bool,
     band: Option<(f64, f64)>,
@@ -210,8 +215,8 @@ impl Plot {
             title,
             note,
             marks: found.iter().map(|(at, estimate)| mark(view, *at, estimate)).collect(),
-            unit: Unit::of(found[0].1),
-            style: Style::Effects,
+            measure: Measure::Value(Unit::of(found[0].1)),
+            style: Style::Points,
             is_log: false,
             band: None,
             curves: Vec::new(),
@@ -224,16 +229,16 @@ impl Plot {
     fn draw(self, view: &View<'_>) -> Block {
         let (class, svg) = match view.findings.steps.as_slice() {
             [_] => {
-                let name = |mark: &Mark| view.variant(mark.variant).to_owned();
+                let name = |mark: &Mark| view.label(mark.variant).to_owned();
                 let chart = RowsChart {
                     label: self.title.clone(),
                     rows: self.marks.into_iter().map(|mark| (name(&mark), mark)).collect(),
-                    unit: self.unit,
+                    measure: self.measure,
                     is_log: self.is_log,
                     band: self.band,
                     width: 560.0,
                 };
-                ("", chart.svg())
+                ("", chart.for_all_screens(NARROW))
             }
             _ => {
                 let axis = step_axis(view);
@@ -244,12 +249,13 @@ impl Plot {
                     steps: axis.labels,
                     places: axis.places,
                     marks: self.marks,
-                    unit: self.unit,
+                    measure: self.measure,
                     style: self.style,
                     is_log: self.is_log,
                     band: self.band,
                     curves: self.curves,
-                    legend: view.legend(frame.width),
+                    names: Vec::new(),
+                    across: axis.name.to_owned(),
                     frame,
                 };
                 (class, chart.svg())
@@ -285,17 +291,10 @@ fn estimates(view: &View<'_>, metric: MetricId) -> Option<Block> {
     let (_, first) = found.first()?;
     let is_log = needs_log(&found, &Unit::of(first));
     let n_steps = view.findings.steps.len();
-    let is_few = n_steps <= 6 && found.len() <= BARS_MAX;
     let curves = if metric == metrics::THROUGHPUT { scaling::curves(view) } else { Vec::new() };
-    // A bar from zero has no meaning on a logarithmic axis, and a fitted line none among bars.
-    let is_line = is_log || !is_few || !curves.is_empty();
     // Between steps that the workload defines nothing lies, so no line joins them.
     let has_own = (0..n_steps).any(|step| view.is_own(step));
-    let style = match (is_line, has_own) {
-        (true, true) => Style::Effects,
-        (true, false) => Style::Lines,
-        (false, _) => Style::Bars,
-    };
+    let style = if has_own { Style::Points } else { Style::Lines };
     let name = view.heading(metric);
     let by = if n_steps == 1 { String::new() } else { format!(" by {}", step_axis(view).name) };
     let fitted = if curves.is_empty() { "" } else { " · dotted: the fitted scalability law" };
@@ -309,7 +308,8 @@ fn note(view: &View<'_>, metric: MetricId, is_log: bool) -> String {
     if is_log { format!("{text} · log scale") } else { text.to_string() }
 }
 
-fn effects(view: &View<'_>, metric: MetricId, effect: Effect) -> Option<Block> {
+/// Effects, always on a logarithmic axis: half is as far from the baseline as twice.
+fn effects(view: &View<'_>, metric: MetricId) -> Option<Block> {
     let found: Vec<&Comparison> =
         view.places().filter_map(|(v, s)| view.comparison((v, s), metric)).collect();
     let better = match (view.findings.steps.len(), view.is_more_better(metric)) {
@@ -319,34 +319,32 @@ fn effects(view: &View<'_>, metric: MetricId, effect: Effect) -> Option<Block> {
         (_, false) => "down is better",
     };
     let (name, baseline) = (view.heading(metric), baseline(view));
-    let of = |pick: fn(&Comparison) -> &Estimate| -> Vec<(Place, &Estimate)> {
-        found.iter().map(|c| ((c.variant, c.step), pick(c))).collect()
-    };
-    found.first()?;
-    if effect == Effect::Absolute {
-        let words = (format!("{name}: absolute difference"), format!("from {baseline} · {better}"));
-        let plot = Plot::of(view, metric, words, &of(|c| &c.absolute));
-        return Some(Plot { class: class_of(metric, "absolute"), ..plot }.draw(view));
-    }
-    // In percent, or as ratios on a logarithmic axis where some are large.
-    let is_log = found.iter().any(|c| c.relative.shows_as_ratio());
-    let (kind, to, how, unit) = match is_log {
-        true => ("ratio", "to", "log scale", Unit::Ratio),
-        false => ("relative difference", "from", "in percent", Unit::Effect),
-    };
-    let note = format!("{to} {baseline}, {how} · band: ± {} · {better}", view.threshold());
-    let mut plot = Plot::of(view, metric, (format!("{name}: {kind}"), note), &of(|c| &c.relative));
-    let threshold = view.findings.threshold * 100.0;
-    let mut band = (-threshold, threshold);
-    if is_log {
-        let ratios = plot.marks.into_iter().map(|mark| mark.map(format::as_ratio));
-        // Nothing at all has no place among ratios.
-        plot.marks = ratios.filter(|mark| mark.value > 0.0).collect();
-        let most = format::as_ratio(threshold);
-        band = (1.0 / most, most);
-    }
+    let (found, measure, band) = (relative(found)?, measure(view, metric), band(view));
+    let note = format!("to {baseline}, log scale · band: ± {} · {better}", view.threshold());
+    let title = format!("{name}: relative difference");
+    let plot = Plot::of(view, metric, (title, note), &found);
+    let marks = plot.marks.into_iter().map(|mark| mark.map(format::as_ratio)).collect();
     let class = class_of(metric, "relative");
-    Some(Plot { unit, is_log, band: Some(band), class, ..plot }.draw(view))
+    Some(Plot { marks, measure, is_log: true, band: Some(band), class, ..plot }.draw(view))
+}
+
+/// The effects that have a place among ratios, as nothing at all has none; none if there is no such effect.
+fn relative<'a>(found: Vec<&'a Comparison>) -> Option<Vec<(Place, &'a Estimate)>> {
+    let is_ratio = |c: &&Comparison| format::as_ratio(c.relative.value) > 0.0;
+    let found = found.into_iter().filter(is_ratio);
+    let found: Vec<_> = found.map(|c| ((c.variant, c.step), &c.relative)).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// How effects on a metric are written, in all of the page.
+pub(crate) fn measure(view: &View<'_>, metric: MetricId) -> Measure {
+    Measure::Effect(view.effect_style(metric))
+}
+
+/// Ratios that count as no difference.
+pub(crate) fn band(view: &View<'_>) -> (f64, f64) {
+    let most = format::as_ratio(view.findings.threshold * 100.0);
+    (1.0 / most, most)
 }
 
 /// `MariaDB 11.8 (the baseline)`, or `each variant's baseline` where there are several.
@@ -365,7 +363,8 @@ fn concurrency(view: &View<'_>) -> Vec<Block> {
         return Vec::new();
     }
     let threshold = view.findings.threshold * 100.0;
-    let ruler = Ruler::new(groups.iter().map(|g| &g.relative), threshold);
+    let style = view.effect_style(metrics::THROUGHPUT);
+    let ruler = Ruler::new(groups.iter().map(|g| &g.relative), threshold, style);
     let machines = view.findings.variants.iter().map(|variant| &variant.machine);
     let is_one = machines.clone().min() == machines.max();
     let cpus = match is_one {
@@ -382,8 +381,8 @@ fn concurrency(view: &View<'_>) -> Vec<Block> {
     for group in groups.iter().filter(|g| g.variant < view.findings.variants.len()) {
         let judged =
             view.judge((group.variant, group.baseline), metrics::THROUGHPUT, group.verdict);
-        let bounds = format::interval(&group.relative).unwrap_or_else(|| "no CI".to_owned());
-        let effect = Text::default().b(format::effect_of(&group.relative));
+        let bounds = style.interval(&group.relative).unwrap_or_else(|| "no CI".to_owned());
+        let effect = Text::default().b(style.show(group.relative.value));
         let effect = effect.small(format!("{bounds}, n = {}", group.relative.n));
         table.row([
             view.head(group.variant).small(format!("vs. {}", view.variant(group.baseline))),

@@ -241,7 +241,7 @@ fn variants(view: &View<'_>) -> Vec<Block> {
             variant.failed.to_string().into(),
         ])
     };
-    let mut table = Table::headed("Variants", heads);
+    let mut table = Table::headed("Variants", heads).class("variants");
     table.rows = variants.iter().enumerate().map(row).collect();
     let Some(first) = variants.first().filter(|_| is_common) else { return vec![table.into()] };
     let options = join(&mut first.options.iter());

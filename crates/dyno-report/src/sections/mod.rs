@@ -17,6 +17,7 @@ mod insert_benchmark;
 mod kind_seconds;
 mod kinds;
 mod loads;
+mod matrix;
 pub(crate) mod method;
 pub(crate) mod page;
 mod panel;
@@ -50,7 +51,8 @@ use page::Reader::{self, Browser, PullRequest, Terminal};
 /// A section makes itself, or nothing if there is nothing to show.
 type Make = fn(&Page<'_>) -> Option<Section>;
 
-/// All sections in their order, each with those who read it.
+/// All sections in their order, each with those who read it: the answer, the evidence, what happened over time, the
+/// numbers, what the work cost, readings, checks, how it was done.
 const SECTIONS: &[(&[Reader], Make)] = &[
     (&[PullRequest, Terminal], answer::in_text),
     (&[Browser], answer::section),
@@ -58,19 +60,21 @@ const SECTIONS: &[(&[Reader], Make)] = &[
     (&[PullRequest, Terminal], answer::caveats_in_text),
     (&[Terminal], terminal::failures),
     (&[PullRequest], pull_request::effects),
+    (&[PullRequest], matrix::in_text),
     (&[Browser, PullRequest], vectors::section),
-    (&[Browser], tables::section),
-    (&[Browser], insert_benchmark::section),
     (&[Browser], loads::section),
-    (&[Browser], spectra::section),
+    (&[Browser], scaling::section),
     (&[Browser], faults::section),
     (&[PullRequest], faults::in_text),
     (&[PullRequest], pull_request::numbers),
     (&[Browser], seconds::section),
-    (&[Browser], counters::section),
-    (&[Browser], debt::section),
-    (&[Browser], scaling::section),
+    (&[Browser], spectra::section),
+    (&[Browser], tables::section),
+    (&[Browser], insert_benchmark::section),
     (&[Browser], price::section),
+    (&[Browser], cost::section),
+    (&[Browser], debt::section),
+    (&[Browser], counters::section),
     (&[Browser], hosts::load_generators),
     (&[Browser], hosts::trial_hosts),
     (&[Browser], hosts::server_hosts),
@@ -93,7 +97,7 @@ pub(crate) fn in_text(findings: &Findings, reader: Reader, width: usize) -> Vec<
 
 fn made(page: &Page<'_>) -> Vec<Section> {
     let own = SECTIONS.iter().filter(|(readers, _)| readers.contains(&page.reader));
-    own.filter_map(|(_, section)| section(page)).collect()
+    own.filter_map(|(_, section)| section(page)).map(Section::levelled).collect()
 }
 
 /// A section of findings without a record, as markup; empty if there is none.

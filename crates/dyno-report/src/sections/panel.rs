@@ -4,16 +4,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::{IntervalColumns, Run, StepSummary};
-use dyno_units::Reading;
 
-use crate::chart::legend::{Entry, Legend};
 use crate::chart::lines::{Across, LinesChart, Moment, Series, Shape};
 use crate::chart::reduce::{Point, Together, together};
 use crate::chart::sparse;
 use crate::chart::{Frame, variant_class};
 use crate::document::{Block, Figure};
 use crate::findings_index::FindingsIndex;
-use crate::format::Unit;
+use crate::format::{self, Unit};
 use crate::markup::Markup;
 use crate::view::View;
 
@@ -27,7 +25,13 @@ const PATHS_BYTES: usize = 5_000_000;
 const PATH_BYTES: usize = 90;
 
 /// About the bytes of a point in a path.
-const POINT_BYTES: usize = 6;
+const POINT_BYTES: usize = 7;
+
+/// Up to so many repetitions each is a line of its own, and their median, which no run had, is none.
+const APART_MOST: usize = 5;
+
+/// A measurement of fewer whole seconds has no course to show by second.
+const SECONDS_LEAST: usize = 5;
 
 /// Ratio of largest to smallest value from which on a logarithmic axis is used for times.
 const LOG_FROM: f64 = 40.0;
@@ -42,7 +46,6 @@ pub(crate) struct TrialStep<'a> {
     /// What the clients saw.
     pub(crate) intervals: &'a IntervalColumns,
     pub(crate) readings: &'a BTreeMap<String, Vec<Option<f64>>>,
-    pub(crate) meanings: &'a BTreeMap<String, Reading>,
     pub(crate) summary: &'a StepSummary,
     pub(crate) key: Key,
     /// Which of its intervals are whole seconds.
@@ -95,6 +98,8 @@ pub(crate) enum Source {
     Time(fn(&IntervalColumns) -> &Vec<f64>),
     Reading(String),
     Points(HashMap<Key, Vec<Point>>),
+    /// The same of each tenth of a second.
+    Tenths(HashMap<Key, Vec<Point>>),
 }
 
 /// By the findings' steps.
@@ -106,7 +111,6 @@ pub(crate) fn gather<'a>(view: &View<'_>, runs: &'a [Run]) -> Vec<Vec<TrialStep<
             variant,
             intervals: &step.intervals,
             readings: &step.readings,
-            meanings: &trial.meanings,
             summary: step,
             key: (i, trial.number, step.step),
             is_whole: whole_seconds(step),
@@ -131,12 +135,8 @@ fn n_paths(trials: &[TrialStep<'_>], n_variants: usize) -> usize {
         // A median, and an area of two lines.
         3 * n_variants
     };
-    let n_charts = |t: &TrialStep<'_>| {
-        let has_chart = |name: &&String| t.meanings.get(*name).is_some_and(|r| r.chart.is_some());
-        t.readings.keys().filter(has_chart).count()
-    };
-    const COLUMNS: usize = 7;
-    lines * (trials.iter().map(n_charts).max().unwrap_or(0) + COLUMNS)
+    const CHARTS: usize = 7;
+    lines * CHARTS
 }
 
 pub(crate) struct Panel<'a> {
@@ -147,6 +147,39 @@ pub(crate) struct Panel<'a> {
 }
 
 impl Panel<'_> {
+    /// The whole seconds that were measured, in the longest trial.
+    pub(crate) fn n_seconds(&self) -> usize {
+        let measured = |t: &TrialStep<'_>| {
+            let both = t.intervals.start_s.iter().zip(&t.is_whole);
+            both.filter(|(start, is_whole)| **is_whole && **start >= 0.0).count()
+        };
+        self.trials.iter().map(measured).max().unwrap_or(0)
+    }
+
+    /// Why nothing is drawn by second: that it was too short.
+    pub(crate) fn too_short(&self) -> Option<String> {
+        (self.n_seconds() < SECONDS_LEAST).then(|| {
+            format!(
+                "Each trial was measured for {}: too short to plot by second.",
+                format::seconds(self.longest())
+            )
+        })
+    }
+
+    fn longest(&self) -> f64 {
+        self.trials.iter().map(|t| t.summary.measured_s).fold(0.0, f64::max)
+    }
+
+    /// Commits in each tenth of a second, where the record has them.
+    pub(crate) fn tenths(&self) -> HashMap<Key, Vec<Point>> {
+        let of =
+            |t: &TrialStep<'_>| Some((t.key, dyno_analysis::stalls::rates_of_tenths(t.summary)?));
+        let some = |(key, rates): (Key, Vec<(f64, f64)>)| {
+            (key, rates.into_iter().map(|(start, rate)| (start, Some(rate))).collect())
+        };
+        self.trials.iter().filter_map(of).map(some).collect()
+    }
+
     pub(crate) fn is_zero(&self, source: &Source) -> bool {
         self.trials.iter().all(|t| points(t, source).iter().all(|p| p.1.unwrap_or(0.0) == 0.0))
     }
@@ -162,7 +195,7 @@ impl Panel<'_> {
     pub(crate) fn median(&self, variant: usize, source: &Source) -> Option<Vec<Point>> {
         let own = self.trials.iter().filter(|t| t.variant == variant);
         let all: Vec<Vec<Point>> = own.map(|t| points(t, source)).collect();
-        let median = joined(&all).median;
+        let median = joined(&all, 1.0).median;
         median.iter().any(|p| p.1.is_some()).then_some(median)
     }
 
@@ -181,23 +214,32 @@ impl Panel<'_> {
             name: name.map(str::to_owned),
             shape,
         };
-        let joined = joined(&all);
+        let length = if matches!(what, Source::Tenths(_)) { 0.1 } else { 1.0 };
+        let joined = joined(&all, length);
         let interval = sparse::own_interval(&all);
         if let Some(interval) = interval {
             all.iter_mut().for_each(|points| *points = sparse::bridged(points, interval));
         }
-        if all.len() > 1 {
-            if n <= LIGHT_LINES_MAX {
-                lines.back =
-                    all.into_iter().map(|p| series("l rep", None, Shape::Line(p))).collect();
-            } else {
-                let area = Shape::Area(joined.lowest, joined.highest);
-                lines.back.push(series("env", None, area));
-            }
+        let line = |points| match interval {
+            Some(_) => Shape::Line(points),
+            None => Shape::Steps(points, length),
+        };
+        let is_apart = all.len() > 1 && n <= LIGHT_LINES_MAX;
+        let is_alone = is_apart && all.len() <= APART_MOST;
+        let (rep, median) = if is_alone { ("l rep few", "l med read") } else { ("l rep", "l med") };
+        let marked = if is_alone { all.clone() } else { vec![joined.median.clone()] };
+        if is_apart {
+            lines.back = all.into_iter().map(|p| series(rep, None, line(p))).collect();
+        } else if all.len() > 1 {
+            let area = match interval {
+                Some(_) => Shape::Area(joined.lowest, joined.highest),
+                None => Shape::StepArea(joined.lowest, joined.highest),
+            };
+            lines.back.push(series("env", None, area));
         }
-        let marks = interval.map(|_| Shape::Marks(joined.median.clone()));
-        lines.front.push(series("l med", Some(name), Shape::Line(joined.median)));
-        lines.front.extend(marks.map(|shape| series("l dots", None, shape)));
+        lines.front.push(series(median, Some(name), line(joined.median)));
+        let marks = marked.into_iter().filter(|_| interval.is_some());
+        lines.front.extend(marks.map(|points| series("l dots", None, Shape::Marks(points))));
         lines
     }
 
@@ -209,7 +251,7 @@ impl Panel<'_> {
             let n = self.trials.len();
             lines.extend(self.lines(variant, &quantity.source, (&class, name), n));
         }
-        let place = (self.view.legend(frame.width), frame, quantity.is_marked);
+        let place = (frame, quantity.is_marked);
         let svg = self.chart(&quantity.title, quantity.unit.clone(), lines, place)?;
         let mut note = with_unit(&quantity.note, &quantity.unit);
         if svg.contains(" data-log") {
@@ -218,57 +260,12 @@ impl Panel<'_> {
         Some(Figure::new(&*quantity.title, note, svg).block())
     }
 
-    pub(crate) fn by_variant(
-        &self,
-        title: &str,
-        note: &str,
-        readings: &[(&str, &Reading)],
-    ) -> Vec<Block> {
-        let Some((_, first)) = readings.first() else { return Vec::new() };
-        let mut charts = Vec::new();
-        let mut values = None;
-        for variant in self.view.variants() {
-            let n = readings.len() * self.trials.iter().filter(|t| t.variant == variant).count();
-            let mut lines = Lines::default();
-            for (i, (name, reading)) in readings.iter().enumerate() {
-                let source = Source::Reading((*name).to_owned());
-                let class = format!("m{}", i % 8);
-                lines.extend(self.lines(variant, &source, (&class, &reading.title), n));
-            }
-            if let Some((low, high)) = lines.values {
-                values = widen(widen(values, low), high);
-                charts.push((variant, lines));
-            }
-        }
-        if charts.is_empty() {
-            return Vec::new();
-        }
-        let entries = readings.iter().enumerate().map(|(i, (_, reading))| Entry {
-            class: format!("m{}", i % 8),
-            name: reading.title.to_string(),
-        });
-        let legend = Legend::new(entries.collect(), small().width);
-        let figure = |(variant, mut lines): (usize, Lines)| {
-            // The same scale for all of them, or they could not be compared.
-            lines.values = values;
-            let label = format!("{title}, {}", self.view.variant(variant));
-            let place = (legend.clone(), small(), false);
-            let svg = self.chart(&label, Unit::from(&first.unit), lines, place)?;
-            let figure = Figure::new(self.view.name(variant), "", svg);
-            Some(Figure { class: format!("of v{variant}"), ..figure }.block())
-        };
-        let note = (!note.is_empty()).then(|| Block::quiet(note));
-        let figures = charts.into_iter().filter_map(figure).collect();
-        let figures = Block::group("charts small", figures);
-        [Block::heading(4, title)].into_iter().chain(note).chain([figures]).collect()
-    }
-
     fn chart(
         &self,
         title: &str,
         unit: Unit,
         lines: Lines,
-        (legend, frame, is_marked): (Legend, Frame, bool),
+        (frame, is_marked): (Frame, bool),
     ) -> Option<Markup> {
         let (low, high) = lines.values?;
         let is_log = unit == Unit::Micros && low > 0.0 && high / low >= LOG_FROM;
@@ -281,7 +278,6 @@ impl Panel<'_> {
             moments: if is_marked { self.moments() } else { Vec::new() },
             is_log,
             series,
-            legend,
             max_points: self.points,
             ..LinesChart::new(across, unit, (low, high), frame)
         };
@@ -354,7 +350,11 @@ impl Panel<'_> {
         let starts = || self.trials.iter().flat_map(whole);
         let from = starts().fold(f64::INFINITY, f64::min);
         let to = starts().fold(f64::NEG_INFINITY, f64::max);
-        if from <= to { (from.round(), to.round() + 1.0) } else { (0.0, 1.0) }
+        if from > to {
+            return (0.0, 1.0);
+        }
+        let end = if self.n_seconds() < SECONDS_LEAST { self.longest() } else { 0.0 };
+        (from.round(), end.max(to.round() + 1.0))
     }
 }
 
@@ -377,11 +377,20 @@ pub(crate) fn small() -> Frame {
     Frame::new(370.0, 138.0)
 }
 
-/// Series of several trials seen together, each by its own interval.
-fn joined(all: &[Vec<Point>]) -> Together {
+/// Series of several trials seen together, each by its own interval; those of points that are so far apart.
+fn joined(all: &[Vec<Point>], apart: f64) -> Together {
+    let placed = |points: &Vec<Point>, by: f64| points.iter().map(|(x, v)| (x * by, *v)).collect();
     match sparse::own_interval(all) {
         Some(interval) => sparse::joined(all, interval),
-        None => together(all),
+        None if apart == 1.0 => together(all),
+        None => {
+            let all: Vec<Vec<Point>> =
+                all.iter().map(|points| placed(points, apart.recip())).collect();
+            let Together { median, lowest, highest } = together(&all);
+            let [median, lowest, highest] =
+                [median, lowest, highest].map(|points| placed(&points, apart));
+            Together { median, lowest, highest }
+        }
     }
 }
 
@@ -417,7 +426,7 @@ fn points(trial: &TrialStep<'_>, source: &Source) -> Vec<Point> {
             let done = |v: &f64| finite(v).filter(|v| *v > 0.0);
             pick(trial.intervals).iter().map(done).collect()
         }
-        Source::Points(all) => {
+        Source::Points(all) | Source::Tenths(all) => {
             return all.get(&trial.key).cloned().unwrap_or_default();
         }
         Source::Reading(name) => match trial.readings.get(name) {

@@ -28,6 +28,14 @@ pub(crate) fn sticky_legend(view: &View<'_>) -> Block {
     Block::Control(Element::new("div").class("legend").inside([keys]).inside(steps(view)))
 }
 
+/// The names of all variants with their colours, above a drawing that has no room for them.
+pub(crate) fn names_above(view: &View<'_>) -> Block {
+    let name = |variant: usize| {
+        Element::of("span", Text::of(Piece::Drawing(swatch(variant))).text(view.label(variant)))
+    };
+    Block::Note("modes", view.variants().map(name).fold(Text::default(), Text::element))
+}
+
 fn group_of_buttons(class: &str, label: &str) -> Element {
     Element::new("div").class(class).with("role", "group").with("aria-label", label)
 }
@@ -107,23 +115,50 @@ pub(crate) fn with_n(estimate: &Estimate) -> String {
 
 /// What stands below a value in a table of estimates: its effect, and that it has no bounds; empty
 /// where it is a value with bounds that is not compared.
-pub(crate) fn below(estimate: &Estimate, comparison: Option<&Comparison>) -> String {
-    let effect = comparison.map(|comparison| format::effect_of(&comparison.relative));
+pub(crate) fn below(
+    view: &View<'_>,
+    estimate: &Estimate,
+    comparison: Option<&Comparison>,
+) -> String {
+    let effect = comparison.map(|c| view.effect_style(c.metric).show(c.relative.value));
     let naked = (estimate.n == 1).then(|| "n = 1, no CI".to_owned());
     [effect, naked].into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// How a cell is coloured: only what was decided to be better or worse, so that a table's colours
-/// claim no more than its verdicts; by the effect against 30 %, in percent of the full colour.
-pub(crate) fn heat(judged: Judged, comparison: &Comparison) -> Option<(&'static str, u32)> {
-    let (Judged::Verdict(Verdict::Better) | Judged::Verdict(Verdict::Worse)) = judged else {
-        return None;
+/// claim no more than its verdicts, and only in what the study is about; by the ratio, whichever of both is larger,
+/// in percent of the full colour.
+pub(crate) fn heat(view: &View<'_>, comparison: &Comparison) -> Option<(&'static str, u32)> {
+    let judged = view.judged(comparison);
+    let is_decided = matches!(judged, Judged::Verdict(Verdict::Better | Verdict::Worse));
+    let strength = strength(comparison.relative.value);
+    (is_decided && view.is_judged(comparison.metric)).then(|| (judged.class(), strength))
+}
+
+/// Ratios from which on a cell has so much of the full colour.
+const STRENGTHS: [(f64, u32); 4] = [(1.0, 6), (1.25, 12), (2.0, 20), (4.0, 30)];
+
+fn strength(percent: f64) -> u32 {
+    let ratio = format::as_ratio(percent);
+    // Nothing at all, and what is no number, is as far as can be, and as near.
+    let size = if ratio > 0.0 { ratio.max(ratio.recip()) } else { f64::INFINITY };
+    let reached = STRENGTHS.iter().rev().find(|(from, _)| size >= from * (1.0 - 1e-9));
+    reached.map_or(STRENGTHS[0].1, |(_, strength)| *strength)
+}
+
+/// What the colours of cells mean, below tables that have some.
+pub(crate) fn heat_key() -> Block {
+    let swatch = |class: &str, strength: u32| {
+        let swatch = Element::new("i").class(format!("cell-key {class}"));
+        swatch.with("style", format!("--h:{strength}%"))
     };
-    let class = judged.class();
-    let value = comparison.relative.value;
-    let size = if value.is_finite() { value.abs() } else { 0.0 };
-    let strength = (size / 30.0).sqrt().clamp(0.25, 1.0) * 62.0;
-    Some((class, strength.round() as u32))
+    let step = |(from, strength): (f64, u32)| {
+        let text = if from == 1.0 { "decided".to_owned() } else { format!("from {from}×") };
+        let [better, worse] = ["better", "worse"].map(|class| swatch(class, strength));
+        Element::of("span", Text::default().element(better).element(worse).text(text))
+    };
+    let text = Text::from("Better and worse, by the ratio: ");
+    Block::Note("modes", STRENGTHS.into_iter().map(step).fold(text, Text::element))
 }
 
 /// How many repetitions estimates rest on: `n = 5 repetitions`, `n = 3–5 repetitions`.
@@ -169,34 +204,39 @@ mod tests {
         let metrics = &findings.cells[0].metrics;
         let mut estimate = metrics[&dyno_analysis::metrics::THROUGHPUT].clone();
         let comparison = &findings.comparisons[0];
-        let effect = format::effect_of(&comparison.relative);
+        let view = View::new(&findings);
+        let effect = view.effect_style(comparison.metric).show(comparison.relative.value);
         assert!(with_n(&estimate).ends_with(", n = 3") && !with_n(&estimate).contains("no CI"));
-        assert_eq!(below(&estimate, Some(comparison)), effect);
-        assert_eq!(below(&estimate, None), "");
+        assert_eq!(below(&view, &estimate, Some(comparison)), effect);
+        assert_eq!(below(&view, &estimate, None), "");
         (estimate.low, estimate.high, estimate.n) = (None, None, 1);
         assert!(with_n(&estimate).ends_with(", no CI, n = 1"));
-        assert_eq!(below(&estimate, Some(comparison)), format!("{effect}, n = 1, no CI"));
-        assert_eq!(below(&estimate, None), "n = 1, no CI");
+        assert_eq!(below(&view, &estimate, Some(comparison)), format!("{effect}, n = 1, no CI"));
+        assert_eq!(below(&view, &estimate, None), "n = 1, no CI");
     }
 
     #[test]
-    fn only_what_was_decided_is_coloured() {
+    fn only_what_was_decided_and_asked_is_coloured() {
         let (findings, _) = fixture::three_variants();
+        let view = View::new(&findings);
         let mut comparison = findings.comparisons[0].clone();
-        let mut check = |verdict, percent, expected| {
-            comparison.verdict = verdict;
+        let mut check = |metric, verdict, percent, expected| {
+            (comparison.metric, comparison.verdict) = (metric, verdict);
             comparison.relative.value = percent;
-            assert_eq!(
-                heat(Judged::Verdict(verdict), &comparison),
-                expected,
-                "{verdict:?} {percent}"
-            );
+            assert_eq!(heat(&view, &comparison), expected, "{metric:?} {verdict:?} {percent}");
         };
+        use dyno_analysis::metrics::{RESPONSE_P95, SERVER_CPU, THROUGHPUT};
         // A large effect that chance explains has no colour, a small one that it does not has some.
-        check(Verdict::Inconclusive, 80.0, None);
-        check(Verdict::NoDifference, 2.0, None);
-        check(Verdict::Better, 30.0, Some(("better", 62)));
-        check(Verdict::Worse, -1.0, Some(("worse", 16)));
-        check(Verdict::Worse, f64::NAN, Some(("worse", 16)));
+        check(THROUGHPUT, Verdict::Inconclusive, 80.0, None);
+        check(THROUGHPUT, Verdict::NoDifference, 2.0, None);
+        check(THROUGHPUT, Verdict::Worse, -1.0, Some(("worse", 6)));
+        check(RESPONSE_P95, Verdict::Better, 30.0, Some(("better", 12)));
+        // Half is as far as twice.
+        check(THROUGHPUT, Verdict::Worse, -50.0, Some(("worse", 20)));
+        check(THROUGHPUT, Verdict::Better, 100.0, Some(("better", 20)));
+        check(THROUGHPUT, Verdict::Better, 900.0, Some(("better", 30)));
+        check(THROUGHPUT, Verdict::Worse, -100.0, Some(("worse", 30)));
+        // What follows from another effect is no merit.
+        check(SERVER_CPU, Verdict::Better, -60.0, None);
     }
 }

@@ -11,32 +11,21 @@ use crate::format::{self, Unit};
 use crate::view::View;
 use crate::words;
 
-/// The section; none where no study gave a price and no CPU time is known.
+/// The section; none where no study gave a price: CPU time is told below the answer.
 pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let view = page.view;
     let facts = facts(view);
-    if facts.is_empty() {
+    if !facts.iter().any(|cost| cost.price_per_hour.is_some()) {
         return None;
     }
-    let has_price = facts.iter().any(|c| c.price_per_hour.is_some());
-    let lead = match has_price {
-        true => {
-            "Prices come from the study. A variant is on the frontier if no other is faster without \
-             costing more, or cheaper without being slower."
-        }
-        false => {
-            "The study gives no prices (`price_per_hour` of a database), so only transactions per CPU \
-             second are shown."
-        }
-    };
-    let title = if has_price { "Price" } else { "Cost" };
+    let lead = "Prices come from the study. A variant is on the frontier if no other is faster without \
+                costing more, or cheaper without being slower.";
     let panel = |step: usize| {
         let own: Vec<&CostFacts> = facts.iter().copied().filter(|c| c.step == step).collect();
-        let charts = has_price.then(|| frontier(view, step, &own));
-        let blocks = charts.into_iter().chain([table(view, &own, has_price).into()]);
-        (!own.is_empty()).then(|| parts::panel(view, step, blocks.collect()))
+        let blocks = || vec![frontier(view, step, &own), table(view, &own).into()];
+        (!own.is_empty()).then(|| parts::panel(view, step, blocks()))
     };
-    let section = Section::new("price", title, title, &lead.replace('`', ""));
+    let section = Section::new("price", "Price", "Price", lead);
     Some(section.with(view.steps().filter_map(panel)))
 }
 
@@ -110,7 +99,6 @@ fn frontier(view: &View<'_>, step: usize, own: &[&CostFacts]) -> Block {
             x_unit: Unit::Other(format!("{currency}/h")),
             y_unit: Unit::PerSecond,
             frame: Frame::new(560.0, 250.0),
-            legend: view.legend(560.0),
         };
         let note = "throughput by price per hour; up and left is better; the line is the frontier";
         figures.push(Figure::new("Price and performance", note, chart.svg()).block());
@@ -118,7 +106,7 @@ fn frontier(view: &View<'_>, step: usize, own: &[&CostFacts]) -> Block {
     Block::group("charts", figures)
 }
 
-fn table(view: &View<'_>, own: &[&CostFacts], has_price: bool) -> Table {
+fn table(view: &View<'_>, own: &[&CostFacts]) -> Table {
     let heads = "Variant | #Price per hour | #Transactions per unit of money | #Cost of a million \
          transactions | #Transactions per CPU second of the server | Frontier";
     let row = |cost: &&CostFacts| {
@@ -135,8 +123,7 @@ fn table(view: &View<'_>, own: &[&CostFacts], has_price: bool) -> Table {
     };
     let mut table = Table::headed("", heads).bare(|idx| idx == 0 || idx == 5);
     table.rows = own.iter().map(row).collect();
-    // Without prices there is but one number.
-    if has_price { table } else { table.only(&[0, 4]) }
+    table
 }
 
 /// Whether a variant is on the frontier, and who beats it if not.

@@ -26,7 +26,8 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         "seconds",
         "Over time",
         "Second by second",
-        "Thin lines: individual repetitions; thick line: their median. Warm-up is shaded and not part of any \
+        "Each line is a repetition; the median of more than five is a thicker one. Of many variants the median is \
+         drawn, in the range from the lowest to the highest. Warm-up is shaded and not part of any \
          estimate. Dotted lines mark faults, stalls and level shifts. Drag over a chart, or hold shift and \
          use the arrow keys, to select a period and see its percentiles; double-click or press Escape to \
          zoom out again.",
@@ -36,8 +37,13 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let panel = |step: usize| {
         let panel = Panel { view, step, trials: &steps[step], points };
         let mut blocks = vec![window(view, times, step)];
-        blocks.extend(clients(&panel));
-        blocks.extend(kind_seconds::charts(&panel, times));
+        match panel.too_short() {
+            Some(why) => blocks.extend(tenths(&panel, why)),
+            None => {
+                blocks.extend(clients(&panel));
+                blocks.extend(kind_seconds::charts(&panel, times));
+            }
+        }
         blocks.extend(steadiness::table(view, step));
         blocks.extend(made_dips(view, step));
         blocks.extend(stalls(view, step));
@@ -143,6 +149,16 @@ fn no_stretch(view: &View<'_>, step: usize) -> &'static str {
     }
 }
 
+/// What is too short to be seen by second: commits by tenths of one, where the record has them, and why nothing else.
+fn tenths(panel: &Panel<'_>, why: String) -> Vec<Block> {
+    let source = Source::Tenths(panel.tenths());
+    let note = "committed transactions per second, in bins of 100 ms";
+    let quantity = Quantity::new("Throughput", note, Unit::PerSecond, source);
+    let chart = panel.overlay(&Quantity { is_marked: true, ..quantity }, large());
+    let chart = chart.map(|chart| Block::group("charts", vec![chart]));
+    [Block::quiet(why)].into_iter().chain(chart).collect()
+}
+
 fn clients(panel: &Panel<'_>) -> Vec<Block> {
     let findings = panel.view.findings;
     let has_little = dyno_analysis::is_watched(findings) || dyno_analysis::is_imported(findings);
@@ -181,8 +197,17 @@ fn clients(panel: &Panel<'_>) -> Vec<Block> {
     }
     let note = (!quiet.is_empty() && !has_little)
         .then(|| Block::quiet(format!("During the measurement, {}.", words::list(&quiet))));
-    [Block::group("charts", charts)].into_iter().chain(note).collect()
+    let more = charts.split_off(charts.len().min(OPEN_MOST));
+    let n = words::counted(more.len(), "more chart", "more charts");
+    let more = (!more.is_empty()).then(|| {
+        let summary = format!("{n} by second: higher percentiles, and what failed or was late");
+        Block::fold(summary, false, vec![Block::group("charts", more)])
+    });
+    [Block::group("charts", charts)].into_iter().chain(more).chain(note).collect()
 }
+
+/// Charts by second that are open.
+const OPEN_MOST: usize = 2;
 
 fn stalls(view: &View<'_>, step: usize) -> Option<Block> {
     let mut all: Vec<&StallFacts> = view.variants().flat_map(|v| view.stalls(v, step)).collect();

@@ -19,8 +19,48 @@ const POINTS: usize = 140;
 /// Distance of the longest time from the last quantile, in nines.
 const MAX_GAP: f64 = 0.3;
 
+/// Fewer observations beyond a percentile are no evidence of where it lies.
+const BEYOND_LEAST: f64 = 20.0;
+
+/// A histogram of more variants is a tangle: their percentiles show the same.
+const HISTOGRAM_MOST: usize = 2;
+
 /// Curves of a chart, by variant.
 type Curves = Vec<(usize, Vec<Point>)>;
+
+/// A curve of percentiles on the axis of nines, and the place up to which enough observations lie beyond.
+struct Percentiles {
+    variant: usize,
+    points: Vec<Point>,
+    sure: f64,
+}
+
+impl Percentiles {
+    fn of(variant: usize, all: &Distribution) -> Percentiles {
+        let points = on_nines(&all.spectrum(), POINTS, MAX_GAP);
+        Percentiles { variant, points, sure: (all.n() as f64 / BEYOND_LEAST).log10() }
+    }
+
+    /// What is read is all of it. What is drawn is a line as far as there is evidence, then a faint one, and the
+    /// longest time as a hole, to which no line goes.
+    fn series(self, view: &View<'_>) -> Vec<Series> {
+        let class = variant_class(self.variant);
+        let of = |weight: &str, shape: Shape| Series {
+            class: format!("{weight} {class}"),
+            name: None,
+            shape,
+        };
+        let (longest, quantiles) = self.points.split_last().expect("two points at least");
+        let n_sure = quantiles.partition_point(|(nines, _)| *nines <= self.sure);
+        let sure = Shape::Line(quantiles[..n_sure].to_vec());
+        let faint = Shape::Line(quantiles[n_sure.saturating_sub(1)..].to_vec());
+        let end = Shape::Marks(vec![*longest]);
+        let name = Some(view.variant(self.variant).to_owned());
+        let (dot, hole) = (of("l dots", end.clone()), of("l dots hole", end));
+        let whole = Series { name, ..of("l med read", Shape::Line(self.points.clone())) };
+        vec![of("l tail", faint), of("l med", sure), dot, hole, whole]
+    }
+}
 
 /// A lower and an upper line of a variant.
 type Bands = Vec<(usize, (Vec<Point>, Vec<Point>))>;
@@ -64,8 +104,11 @@ fn panel(
     super::kinds::in_order(view, &mut kinds);
     // Findings hold a spectrum up to 99.9 %; the histograms go as far as there are transactions.
     let of = |v: usize| match merged.iter().find(|(variant, _)| *variant == v) {
-        Some((_, all)) => Some((v, on_nines(&all.spectrum(), POINTS, MAX_GAP))),
-        None => Some((v, on_nines(&view.cell(v, step)?.spectrum, POINTS, MAX_GAP))),
+        Some((_, all)) => Some(Percentiles::of(v, all)),
+        None => {
+            let points = on_nines(&view.cell(v, step)?.spectrum, POINTS, MAX_GAP);
+            Some(Percentiles { variant: v, points, sure: f64::INFINITY })
+        }
     };
     let n = view.findings.variants.len();
     let curves = (0..n).filter_map(of).collect();
@@ -73,11 +116,12 @@ fn panel(
     let frame = Frame::new(560.0, 230.0);
     let label = format!("Response time percentiles, {title}");
     let percentiles = spectrum(view, &label, (curves, bands), frame).map(|svg| {
-        Figure::new("Percentiles", "response time by percentile · log scale", svg).block()
+        let note = "response time by percentile · log scale · faint: fewer than 20 transactions took longer";
+        Figure::new("Percentiles", note, svg).block()
     });
     let curves = merged.iter().map(|(variant, all)| (*variant, all.shares())).collect();
     let histogram = histogram(view, &format!("Response times, {title}"), curves, frame);
-    let histogram = histogram.map(|svg| {
+    let histogram = histogram.filter(|_| merged.len() <= HISTOGRAM_MOST).map(|svg| {
         let note = "share of transactions by response time (bins 19 % wide)";
         Figure::new("Histogram", note, svg).block()
     });
@@ -96,9 +140,7 @@ fn by_kind(
     let n = words::counted(kinds.len(), "kind", "kinds");
     let figure = |kind: &&str| {
         let of_kind = distributions.merged.iter().filter(|((s, k, _), _)| *s == step && k == kind);
-        let curves = of_kind
-            .map(|((_, _, v), all)| (*v, on_nines(&all.spectrum(), POINTS, MAX_GAP)))
-            .collect();
+        let curves = of_kind.map(|((_, _, v), all)| Percentiles::of(*v, all)).collect();
         let title = view.kind_title(kind);
         let label = format!("Response time percentiles, {title}, {}", view.step(step));
         let alone = (curves, Bands::new());
@@ -124,11 +166,11 @@ fn series(view: &View<'_>, curves: Curves) -> Vec<Series> {
 fn spectrum(
     view: &View<'_>,
     label: &str,
-    (mut curves, bands): (Curves, Bands),
+    (mut curves, bands): (Vec<Percentiles>, Bands),
     frame: Frame,
 ) -> Option<Markup> {
-    curves.retain(|(_, points)| points.len() > 1);
-    let all = || curves.iter().flat_map(|(_, points)| points.iter());
+    curves.retain(|curve| curve.points.len() > 1);
+    let all = || curves.iter().flat_map(|curve| curve.points.iter());
     let longest = all().map(|p| p.0).reduce(f64::max)?;
     let edges = || bands.iter().flat_map(|(_, (low, high))| low.iter().chain(high));
     let times = || all().chain(edges()).filter_map(|p| p.1).filter(|us| *us > 0.0);
@@ -138,14 +180,13 @@ fn spectrum(
         name: None,
         shape: Shape::Area(low, high),
     };
-    let lines = series(view, curves);
+    let lines = curves.into_iter().flat_map(|curve| curve.series(view));
     let across = Across::Nines { to: longest - MAX_GAP, longest };
     let chart = LinesChart {
         label: label.to_owned(),
         row: "spectrum".to_owned(),
         is_log: true,
         series: bands.into_iter().map(band).chain(lines).collect(),
-        legend: view.legend(frame.width),
         ..LinesChart::new(across, Unit::Micros, values, frame)
     };
     Some(chart.svg())
@@ -162,7 +203,6 @@ fn histogram(view: &View<'_>, label: &str, mut curves: Curves, frame: Frame) -> 
         label: label.to_owned(),
         row: "histogram".to_owned(),
         series: series(view, curves),
-        legend: view.legend(frame.width),
         ..LinesChart::new(across, Unit::Percent, (0.0, most), frame)
     };
     Some(chart.svg())

@@ -16,7 +16,7 @@ pub(crate) fn table(view: &View<'_>, step: usize) -> Vec<Block> {
         let text = "Steadiness was not judged: this needs at least 20 measured seconds.";
         return (!rows.is_empty()).then(|| Block::absent(text)).into_iter().collect();
     }
-    let heads = "Variant | Within trials | #Steady from | #Steadiness score | #Trend | #Level \
+    let heads = "Variant | #Steadiness score | Trend or level shift | #Steady from | #Trend | #Level \
          shifts | Period";
     let table = Table::headed("Steadiness of throughput", heads);
     let rows =
@@ -45,20 +45,21 @@ fn row(trials: &[TimeFacts]) -> [Cell; 6] {
     let trends: Vec<f64> = trials.iter().filter_map(|facts| facts.trend_percent).collect();
     let changes: Vec<f64> = trials.iter().map(|facts| facts.changes.len() as f64).collect();
     [
+        counted(&scores, trials.len(), |value| Unit::Percent.show(value)),
         Cell::from(verdicts(trials)).class(class),
         Cell::from(from),
-        counted(&scores, trials.len(), |value| Unit::Percent.show(value)),
         counted(&trends, trials.len(), |value| Unit::Effect.show(value)),
         counted(&changes, trials.len(), |value| Unit::Count.show(value)),
         period(trials),
     ]
 }
 
-/// How many trials were what: `steady 4, trend 1`.
+/// How many trials were what: `none in 4, rose or fell throughout in 1 of 5 trials`. A series with stalls has neither a
+/// trend nor a shift, and is not steady for that: the score tells.
 fn verdicts(trials: &[TimeFacts]) -> String {
     let words = [
-        (Steadiness::Steady, "steady"),
-        (Steadiness::SteadyLater, "steady after an initial phase"),
+        (Steadiness::Steady, "none"),
+        (Steadiness::SteadyLater, "none after an initial phase"),
         (Steadiness::Trend, "rose or fell throughout"),
         (Steadiness::Changes, "changed level"),
         (Steadiness::TooShort, "too short to judge (less than 20 s)"),
@@ -128,11 +129,11 @@ mod tests {
             parts.iter().for_each(|part| assert!(found.contains(part), "{part} is not in {found}"));
         };
         let steady = shown(3, 60, |_, i| 1000.0 + wobble(i));
-        check(steady, &["steady in 3 of 3 trials", "0 s", "100 % n = 3", "| none | 0 n = 3"]);
+        check(steady, &["none in 3 of 3 trials", "0 s", "100 % n = 3", "| none | 0 n = 3"]);
         let falls = shown(2, 60, |_, i| 1000.0 - 5.0 * i as f64 + wobble(i));
         check(falls, &["rose or fell throughout in 2 of 2 trials", "never", "−3"]);
         let late = shown(2, 60, |_, i| if i < 12 { 700.0 } else { 1000.0 } + wobble(i));
-        check(late, &["steady after an initial phase in 2", "12 s"]);
+        check(late, &["none after an initial phase in 2", "12 s"]);
         let saw = shown(2, 240, |_, i| 1000.0 + 30.0 * (i % 20) as f64 + wobble(i));
         check(saw, &["every 20 s", "in 2 of 2"]);
         check(

@@ -2,7 +2,7 @@
 
 use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole, metrics};
 
-use super::{bound, cost, kinds, page::Page, parts, searches};
+use super::{bound, kinds, page::Page, parts, searches};
 use crate::document::{Block, Cell, Element, Piece, Section, Table, Text};
 use crate::view::{Place, View};
 use crate::{field, format, words};
@@ -20,11 +20,10 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         view.confidence()
     );
     let mut blocks = if view.findings.steps.len() == 1 { one_step(view) } else { by_step(view) };
-    blocks.extend(notes(view));
     blocks.extend(bound::blocks(view));
-    blocks.extend(cost::tables(view));
     blocks.extend(kinds::tables(view));
-    blocks.extend(outcomes(view));
+    blocks.extend((!view.findings.comparisons.is_empty()).then(parts::heat_key));
+    blocks.extend(notes(view));
     blocks.extend(searches::probes(view));
     Some(Section::new("numbers", "Numbers", "The numbers", &lead).with(blocks))
 }
@@ -96,11 +95,78 @@ pub(crate) fn is_cost(metric: MetricId) -> bool {
     metric.as_str().contains("_per_")
 }
 
-/// A table for each metric: a row for each variant, a column for each step.
+/// Variants at steps that fit beside each other; there a row is a metric, and one table has all.
+const ACROSS_MOST: usize = 6;
+
+fn places_across(view: &View<'_>) -> Option<Vec<Place>> {
+    let n = view.variants().len() * view.steps().len();
+    let of_step = |step: usize| view.variants().map(move |variant| (variant, step));
+    (n <= ACROSS_MOST).then(|| view.steps().flat_map(of_step).collect())
+}
+
+/// A row for each metric, but for those that are equal everywhere: these are one line.
+fn by_metric(view: &View<'_>, metrics: &[MetricId], places: &[Place]) -> Vec<Block> {
+    let (same, shown): (Vec<MetricId>, Vec<MetricId>) =
+        metrics.iter().partition(|metric| is_same(view, **metric, places));
+    let head = |(variant, step): &Place| {
+        let remarks = remarks(view, *variant);
+        let step = (view.steps().len() > 1).then(|| view.step(*step).to_owned());
+        let small: Vec<String> = step.into_iter().chain(remarks).collect();
+        let name = view.name(*variant);
+        if small.is_empty() { name } else { name.small(small.join(", ")) }
+    };
+    let heads = std::iter::once(Text::from("Metric")).chain(places.iter().map(head));
+    let row = |metric: &MetricId| {
+        let head = Cell::from(view.heading_with_unit(*metric)).head();
+        let values: Vec<Cell> = places.iter().map(|at| cell(view, *at, *metric)).collect();
+        std::iter::once(head.small(direction(view, *metric))).chain(values)
+    };
+    let table = Table::of(heads, 1).class("heat metrics").bare(|column| column == 0);
+    let table: Option<Block> =
+        (!shown.is_empty()).then(|| table.rows(shown.iter().map(row)).into());
+    let value = |metric: &MetricId| {
+        let value = places.iter().find_map(|at| view.estimate(*at, *metric)).map(format::value);
+        format!("{} {}", view.metric(*metric).title, value.unwrap_or_default())
+    };
+    let same = (!same.is_empty()).then(|| {
+        let values: Vec<String> = same.iter().map(value).collect();
+        Block::quiet(format!("The same everywhere, in each repetition: {}.", values.join(", ")))
+    });
+    table.into_iter().chain(same).collect()
+}
+
+/// Whether a metric that nobody asked for has one value in all repetitions of all.
+fn is_same(view: &View<'_>, metric: MetricId, places: &[Place]) -> bool {
+    let all: Vec<&Estimate> = places.iter().filter_map(|at| view.estimate(*at, metric)).collect();
+    let is_one = |e: &&Estimate| e.min == e.max && e.value == all[0].value;
+    places.len() > 1
+        && all.len() == places.len()
+        && !view.is_judged(metric)
+        && all.iter().all(is_one)
+}
+
+fn direction(view: &View<'_>, metric: MetricId) -> &'static str {
+    match view.metric(metric).better {
+        Direction::Higher => "higher is better",
+        Direction::Lower => "lower is better",
+        Direction::Neither => "",
+    }
+}
+
+/// A table for each metric: a row for each variant, a column for each step. Few of both stand side by side in one.
 fn by_step(view: &View<'_>) -> Vec<Block> {
     let groups = Groups::new(view);
-    let tables = |metrics: Vec<MetricId>| metrics.into_iter().filter_map(move |id| table(view, id));
-    let mut blocks: Vec<Block> = tables(groups.main).collect();
+    let across = places_across(view);
+    let tables = |metrics: Vec<MetricId>| -> Vec<Block> {
+        let Some(across) = &across else {
+            return metrics.into_iter().filter_map(|id| table(view, id)).collect();
+        };
+        let (shown, missing): (Vec<MetricId>, Vec<MetricId>) =
+            metrics.into_iter().partition(|metric| view.has(*metric));
+        let missing = missing.into_iter().filter_map(|metric| absent(view, metric));
+        by_metric(view, &shown, across).into_iter().chain(missing).collect()
+    };
+    let mut blocks: Vec<Block> = tables(groups.main);
     if !groups.costs.is_empty() {
         blocks.push(Block::heading(3, "Cost of a transaction"));
         blocks.extend(tables(groups.costs));
@@ -109,8 +175,9 @@ fn by_step(view: &View<'_>) -> Vec<Block> {
         let is_time =
             |metric: &MetricId| view.metric(*metric).unit == dyno_units::Unit::Microseconds;
         let what = if groups.others.iter().all(is_time) { "response times" } else { "metrics" };
-        let others = tables(groups.others).collect();
-        blocks.push(Block::fold(format!("More {what}"), false, others));
+        let n = words::counted(groups.others.len(), "more metric", "more metrics");
+        let summary = format!("{n}: {what}");
+        blocks.push(Block::fold(summary, false, tables(groups.others)));
     }
     blocks
 }
@@ -121,9 +188,19 @@ fn one_step(view: &View<'_>) -> Vec<Block> {
     let (shown, missing): (Vec<MetricId>, Vec<MetricId>) =
         [main, costs].concat().into_iter().partition(|metric| view.has(*metric));
     let shown = [shown, others].into_iter().filter(|metrics| !metrics.is_empty());
-    let tables = shown.map(|metrics| metrics_table(view, &metrics).into());
+    let tables = shown.flat_map(|metrics| match places_across(view) {
+        Some(places) => by_metric(view, &metrics, &places),
+        None => {
+            let tables =
+                metrics.chunks(METRICS_ACROSS).map(|some| metrics_table(view, some).into());
+            tables.collect()
+        }
+    });
     tables.chain(missing.into_iter().filter_map(|metric| absent(view, metric))).collect()
 }
+
+/// Metrics that fit beside each other.
+const METRICS_ACROSS: usize = 6;
 
 fn metrics_table(view: &View<'_>, metrics: &[MetricId]) -> Table {
     let heads = metrics.iter().map(|metric| view.heading_with_unit(*metric));
@@ -137,6 +214,11 @@ fn metrics_table(view: &View<'_>, metrics: &[MetricId]) -> Table {
 }
 
 fn row_head(view: &View<'_>, variant: usize) -> Cell {
+    let (head, remarks) = (view.head(variant), remarks(view, variant));
+    if remarks.is_empty() { head } else { head.small(remarks.join(", ")) }
+}
+
+fn remarks(view: &View<'_>, variant: usize) -> Vec<String> {
     let is_even =
         view.findings.variants.windows(2).all(|pair| pair[0].finished == pair[1].finished);
     let finished = view.findings.variants[variant].finished;
@@ -145,9 +227,7 @@ fn row_head(view: &View<'_>, variant: usize) -> Cell {
         mode(view, variant),
         (!is_even).then(|| format!("n = {finished}")),
     ];
-    let remarks: Vec<String> = remarks.into_iter().flatten().collect();
-    let head = view.head(variant);
-    if remarks.is_empty() { head } else { head.small(remarks.join(", ")) }
+    remarks.into_iter().flatten().collect()
 }
 
 /// How TPC-C's transactions follow each other, which its throughput means nothing without; none of
@@ -164,11 +244,6 @@ fn table(view: &View<'_>, metric: MetricId) -> Option<Block> {
     if !view.has(metric) {
         return absent(view, metric);
     }
-    let direction = match view.metric(metric).better {
-        Direction::Higher => "higher is better",
-        Direction::Lower => "lower is better",
-        Direction::Neither => "",
-    };
     let mut table = parts::by_step(view, view.variants(), view.steps(), |variant, step| {
         cell(view, (variant, step), metric)
     });
@@ -177,7 +252,7 @@ fn table(view: &View<'_>, metric: MetricId) -> Option<Block> {
     }
     // Many steps fit beside each other when bounds are below their values.
     let class = if view.findings.steps.len() > DENSE_FROM { "heat dense" } else { "heat" };
-    let title = Text::from(view.heading_with_unit(metric)).text(" ").span(direction);
+    let title = Text::from(view.heading_with_unit(metric)).text(" ").span(direction(view, metric));
     Some(table.titled(title).class(class).bare(|column| column == 0).into())
 }
 
@@ -190,7 +265,7 @@ fn cell(view: &View<'_>, (variant, step): Place, metric: MetricId) -> Cell {
     let comparison = view.comparison((variant, step), metric);
     let few = view.few((variant, step), metric);
     let cell = Cell::from(estimate_text(view, (estimate, few), comparison));
-    let cell = match comparison.and_then(|c| parts::heat(view.judged(c), c)) {
+    let cell = match comparison.and_then(|c| parts::heat(view, c)) {
         Some((class, strength)) => cell.class(class).with("style", format!("--h:{strength}%")),
         None => cell.class(""),
     };
@@ -213,8 +288,11 @@ fn estimate_text(
     // A sign beside the colour, and a word for those who see neither.
     let effect = view.effect_style(comparison.metric).show(comparison.relative.value);
     let joint = if naked.is_empty() { "" } else { ", " };
-    let sign = Text::of(Piece::Sign(view.judged(comparison)));
-    text.element(Element::of("small", sign.text(format!(" {effect}{joint}{naked}"))))
+    let sign = match view.is_judged(comparison.metric) {
+        true => Text::of(Piece::Sign(view.judged(comparison))).text(" "),
+        false => Text::default(),
+    };
+    text.element(Element::of("small", sign.text(format!("{effect}{joint}{naked}"))))
 }
 
 /// Says why a metric is nowhere, each reason once.
@@ -237,7 +315,7 @@ fn absent(view: &View<'_>, metric: MetricId) -> Option<Block> {
 const OUTCOMES_MOST: usize = 32;
 
 /// Attempts by outcome, where any did not commit.
-fn outcomes(view: &View<'_>) -> Option<Block> {
+pub(super) fn outcomes(view: &View<'_>) -> Option<Block> {
     let cells = &view.findings.cells;
     let counted = cells.iter().flat_map(|cell| &cell.outcomes).filter(|(_, n)| **n > 0);
     let names = words::sorted(counted.map(|(name, _)| name));

@@ -30,7 +30,6 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
         x_unit: Unit::Count,
         y_unit: Unit::PerSecond,
         frame: Frame::new(560.0, 300.0),
-        legend: view.legend(560.0),
     };
     let note = "queries per second by recall, a dot for each value of the search parameter; up and right is \
                 better; lines merely connect the dots";

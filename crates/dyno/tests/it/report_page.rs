@@ -227,15 +227,14 @@ fn a_reader_isolates_zooms_switches_and_reads_what_the_findings_say() {
 
 /// Estimates, and percentiles that the page makes of its histograms.
 fn reads_the_same_numbers(browser: &mut Browser, findings: &Value) {
-    let table = "[...document.querySelectorAll('#numbers table.heat')]\
-        .find(t => t.caption.textContent.startsWith('Throughput'))";
-    let cells = browser.value(&format!(
-        "[...{table}.tBodies[0].rows].map(r => [...r.cells].slice(1).map(c => \
-         c.querySelector('b').textContent))"
-    ));
+    // Two variants at two steps stand side by side, step by step.
+    let row = "[...document.querySelectorAll('#numbers table.heat tbody tr')]\
+        .find(r => r.cells[0].textContent.startsWith('Throughput'))";
+    let cells = browser
+        .value(&format!("[...{row}.cells].slice(1).map(c => c.querySelector('b').textContent)"));
     for cell in findings["cells"].as_array().unwrap() {
         let at = |name: &str| cell[name].as_u64().unwrap() as usize;
-        let shown = number(cells[at("variant")][at("step")].as_str().unwrap());
+        let shown = number(cells[2 * at("step") + at("variant")].as_str().unwrap());
         near(shown, cell["metrics"]["throughput"]["value"].as_f64().unwrap(), 0.006);
     }
     for step in 0..2 {
@@ -276,7 +275,7 @@ fn zooms(browser: &mut Browser) {
     browser.drag("#seconds .panel.on svg.ch", 0.4, 0.7);
     let widths: Vec<f64> =
         browser.value(boxes).as_array().unwrap().iter().filter_map(Value::as_f64).collect();
-    assert!(widths.len() >= 5, "{widths:?}");
+    assert!(widths.len() >= 3, "{widths:?}");
     assert!(widths.iter().all(|w| *w < 20.0 && (w - widths[0]).abs() < 1e-9), "{widths:?}");
     let part = number(browser.value(WINDOW)[0][1].as_str().unwrap());
     assert!(part > 0.0 && part < 0.7 * whole, "{part} of {whole}");
@@ -304,7 +303,7 @@ fn reads_all_charts_of_a_row_by_key(browser: &mut Browser) {
     let tips = browser
         .value("[...document.querySelectorAll('#seconds .tip > b')].map(b => b.textContent)");
     let tips = tips.as_array().unwrap();
-    assert!(tips.len() >= 4 && tips.iter().all(|tip| tip == &tips[0]), "{tips:?}");
+    assert!(tips.len() >= 2 && tips.iter().all(|tip| tip == &tips[0]), "{tips:?}");
     browser.key("Escape");
     let text = browser.text("document.querySelector('#seconds .panel.on .stretch').textContent");
     assert!(text.contains("of the whole measurement phase"), "{text}");
