@@ -16,11 +16,13 @@ use crate::{
     Server, ServerSpec, Sharding,
 };
 
+type Start = dyn Fn(&Launch<'_>) -> Result<Box<dyn Server>> + Send + Sync;
+
 /// A product that can be named in a study.
 pub struct Product {
     pub spec: ProductSpec,
     /// Waits until the server answers. Fails if it does not start, or is not what was asked for.
-    pub start: Box<dyn Fn(&Launch<'_>) -> Result<Box<dyn Server>> + Send + Sync>,
+    pub start: Box<Start>,
     /// Fails, with the reason, if such data cannot be reused, or there is no such server.
     pub data_shape: Box<dyn Fn(&ServerSpec, &Place) -> Result<DataShape> + Send + Sync>,
     /// The commands of a job that dump tables and restore them; none where Dyno knows of none.

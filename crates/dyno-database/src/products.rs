@@ -183,8 +183,7 @@ impl Products {
                 if !spec.settings.is_empty()
                     || matches!(spec.part, crate::Part::Node(_) | crate::Part::Router) =>
             {
-                let refusal =
-                    || (product.settings_refusal)(&spec.settings).map_or(Ok(()), |why| fail(why));
+                let refusal = || (product.settings_refusal)(&spec.settings).map_or(Ok(()), fail);
                 product.check_settings.map_or_else(refusal, |check| check(spec, place))
             }
             _ => Ok(()),

@@ -10,7 +10,7 @@ use dyno_workload::{
     Statement, StatementClass, StatementError, Table, Transactions, Workload, drive,
 };
 
-use crate::{Interval, StepSpec};
+use crate::StepSpec;
 
 /// Kind 0 has one prepared read, kind 1 two, and so on.
 #[derive(Clone, Copy, Default)]

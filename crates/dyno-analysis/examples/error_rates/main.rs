@@ -81,7 +81,7 @@ type Rows<'a> = &'a mut dyn FnMut(String);
 /// Name, columns as in Markdown, how many of these are no numbers, and rows.
 type Table = (&'static str, &'static str, usize, fn(Rows<'_>));
 
-const TABLES: [Table; 32] = [
+const TABLES: [Table; 34] = [
     ("verdicts", verdicts::COLUMNS, 2, verdicts::table),
     ("pooling", pooling::COLUMNS, 2, pooling::table),
     ("guards", guards::COLUMNS, 3, guards::table),
