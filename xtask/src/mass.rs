@@ -51,7 +51,8 @@ fn mass(sources: &BTreeMap<String, String>) -> Mass {
     let mut mass = Mass::new();
     let mut modules: BTreeMap<&str, Vec<imports::Module>> = BTreeMap::new();
     for (file, source) in sources {
-        let name = crate_of(file);
+        let name = file.strip_prefix("crates/").unwrap_or(file);
+        let name = name.split('/').next().unwrap_or(name);
         let lines = lines::lines(source);
         let are_tests = match tests.contains(file) {
             true => vec![true; lines.len()],
@@ -86,11 +87,6 @@ fn mass(sources: &BTreeMap<String, String>) -> Mass {
         mass.entry(name.to_owned()).or_default()[6] = imports::largest_circle(&modules);
     }
     mass
-}
-
-fn crate_of(file: &str) -> &str {
-    let file = file.strip_prefix("crates/").unwrap_or(file);
-    file.split('/').next().unwrap_or(file)
 }
 
 fn test_files(sources: &BTreeMap<String, String>) -> BTreeSet<String> {

@@ -95,7 +95,7 @@ impl Contents {
             after: table.after,
         });
         let dyno = env!("CARGO_PKG_VERSION").to_owned();
-        let fills = workload.fills();
+        let fills = workload.outline().fills.clone();
         Contents { dyno, shape, place, seed, fills, initial: Vec::new(), tables: tables.collect() }
     }
 

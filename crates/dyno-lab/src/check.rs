@@ -119,7 +119,7 @@ pub(crate) fn check_promotion(plan: &Plan, variant: &Variant, workload: &dyn Wor
              of clients or one rate",
         );
     }
-    if !workload.counts_commits() {
+    if !workload.outline().counts_commits {
         return refused(&format!(
             "how many transactions are lost cannot be counted in the tables of the workload {}; use tpcb, \
              key-order or oltp_insert",
@@ -134,7 +134,7 @@ fn without_vectors((lab, basis): (&Lab, Basis<'_>), plan: &Plan) -> Vec<Refused>
     let mut refused = Vec::new();
     for variant in &plan.variants {
         let needs_them = plan_workload(&lab.catalog, plan, variant)
-            .is_ok_and(|workload| workload.needs_vectors());
+            .is_ok_and(|workload| workload.outline().needs_vectors);
         if !needs_them || !seen.insert(Arc::as_ptr(&variant.database)) {
             continue;
         }

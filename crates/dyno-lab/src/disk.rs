@@ -67,11 +67,11 @@ fn expected(catalog: &Catalog, plan: &Plan, variant: &Variant, most: u64) -> Res
         data.rows = data.rows.saturating_add(rows);
         data.bytes = data.bytes.saturating_add(rows.saturating_mul(mean + ROW_OVERHEAD));
     }
-    if let Some(bytes) = workload.bytes_on_disk() {
+    if let Some(bytes) = workload.outline().bytes_on_disk {
         data.bytes = bytes;
     }
     data.is_populated = data.rows > 0;
-    let loaded = workload.rows_of_steps();
+    let loaded = workload.outline().rows_of_steps;
     data.rows += loaded;
     data.bytes += loaded * LOADED_ROW_BYTES;
     Ok(data)

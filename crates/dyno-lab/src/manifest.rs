@@ -322,7 +322,7 @@ pub(crate) fn plan_workload(
 
 #[cfg(test)]
 mod tests {
-    use dyno_model::OptionSpec;
+    use dyno_model::option::any_count;
     use dyno_study::{ProductWord, RouterWord, Vocabulary, WorkloadWord};
 
     use super::*;
@@ -345,7 +345,7 @@ mod tests {
             name: "pgbouncer".to_owned(),
             member: "pooler".to_owned(),
             fronts: vec!["server".to_owned()],
-            options: vec![OptionSpec::count("pool_size", "20", "How many.")],
+            options: vec![any_count("pool_size", "20").help("How many.")],
             confused_names: Vec::new(),
         };
         let workload = WorkloadWord {

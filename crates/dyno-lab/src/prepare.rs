@@ -39,7 +39,7 @@ impl Population<'_> {
     /// Makes all tables, fills them, then runs what is to be run after. Returns the rows filled.
     pub(crate) fn populate(&self, progress: Progress<'_>) -> Result<u64> {
         let tables = self.workload.tables(self.dialect);
-        if tables.is_empty() && self.workload.makes_nothing() {
+        if tables.is_empty() && self.workload.outline().makes_nothing {
             return Ok(0);
         }
         let mut connection = (self.connector)()?;

@@ -105,7 +105,7 @@ struct Found {
 type Outcome = Result<Found, String>;
 
 fn on_url(workload: &dyn Workload, variant: &Variant, url: &str) -> Outcome {
-    if !workload.makes_nothing() {
+    if !workload.outline().makes_nothing {
         return Err("its tables are created there only when the study runs".to_owned());
     }
     let endpoint = endpoint(variant, url).map_err(|error| error.0)?;
@@ -207,8 +207,8 @@ fn try_kinds(
     let told = |error: StatementError| error.to_string();
     let answers = workload.first_queries().into_iter().map(|sql| connection.query(&sql));
     let answers = answers.collect::<Result<Vec<_>, _>>().map_err(told)?;
-    made.begin(&answers)?;
-    let tried = made.try_kinds(connection).map_err(told)?;
+    made.clients.begin(&answers)?;
+    let tried = made.clients.try_kinds(connection).map_err(told)?;
     for (kind, tried) in workload.kinds().iter().zip(tried) {
         match tried {
             Tried::Done => {}

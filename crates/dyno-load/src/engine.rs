@@ -82,7 +82,7 @@ pub fn run_slice(
             return Err(pool.cancel(error));
         }
         let took = job.clock.now() - asked;
-        job.workload.connected(took);
+        job.workload.clients.connected(took);
         let clients = slice.share_of(spec.load.clients());
         observe(StepEvent::Connected { clients, took });
         let began = match begin(took) {

@@ -120,7 +120,7 @@ impl<R: Reactor> Worker<R> {
     }
 
     fn all_ended(&self) -> LoadError {
-        let why = self.workload.as_ref().and_then(MadeWorkload::why_ended);
+        let why = self.workload.as_ref().and_then(|made| made.clients.why_ended());
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         LoadError(format!("all clients of the workload ended before the step did{why}"))
     }

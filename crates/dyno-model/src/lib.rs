@@ -4,7 +4,7 @@
 pub mod declared;
 mod load;
 mod name;
-mod option;
+pub mod option;
 mod step;
 mod tree;
 

@@ -55,55 +55,8 @@ pub struct OptionError {
 }
 
 impl OptionSpec {
-    pub const fn count(
-        name: &'static str,
-        default: &'static str,
-        help: &'static str,
-    ) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Count, default, help)
-    }
-
-    pub const fn size(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Size, default, help)
-    }
-
-    pub const fn real(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Real, default, help)
-    }
-
-    pub const fn switch(name: &'static str, is_on: bool, help: &'static str) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Switch, if is_on { "on" } else { "off" }, help)
-    }
-
-    /// The first word is the default.
-    pub const fn word(
-        name: &'static str,
-        words: &'static [&'static str],
-        help: &'static str,
-    ) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Word(Words::Constant(words)), words[0], help)
-    }
-
-    pub const fn counts(
-        name: &'static str,
-        default: &'static str,
-        help: &'static str,
-    ) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Counts, default, help)
-    }
-
-    /// Any text that is not empty.
-    pub const fn text(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-        OptionSpec::new(name, OptionKind::Text, default, help)
-    }
-
-    const fn new(
-        text: &'static str,
-        kind: OptionKind,
-        default: &'static str,
-        help: &'static str,
-    ) -> OptionSpec {
-        OptionSpec { name: name(text), kind, default: name(default), help: name(help), range: None }
+    const fn new(text: &'static str, kind: OptionKind, default: &'static str) -> OptionSpec {
+        OptionSpec { name: name(text), kind, default: name(default), help: name(""), range: None }
     }
 
     /// The same option with this help.
@@ -148,6 +101,41 @@ impl OptionSpec {
         let name = self.name.clone().into_owned();
         Err(OptionError { name, reason: format!("`{text}` is not {wanted}") })
     }
+}
+
+/// A number from `least` to `most`; the help of this option and of those below follows.
+pub const fn count(name: &'static str, default: &'static str, least: u64, most: u64) -> OptionSpec {
+    any_count(name, default).within(least, most)
+}
+
+pub const fn any_count(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Count, default)
+}
+
+pub const fn counts(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Counts, default)
+}
+
+pub const fn real(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Real, default)
+}
+
+pub const fn size(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Size, default)
+}
+
+pub const fn switch(name: &'static str, is_on: bool) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Switch, if is_on { "on" } else { "off" })
+}
+
+/// Any text that is not empty.
+pub const fn text(name: &'static str, default: &'static str) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Text, default)
+}
+
+/// The first word is the default.
+pub const fn word(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
+    OptionSpec::new(name, OptionKind::Word(Words::Constant(words)), words[0])
 }
 
 /// `10,20,1k`; `None` for other texts.

@@ -122,8 +122,9 @@ fn apply(function: Function, values: &[Value], scope: &mut Scope<'_>) -> Evaluat
         (F::Exp, [value]) => Ok(Value::Double(value.to_double()?.exp())),
         (F::Int, [value]) => value.to_integer().map(Value::Integer),
         (F::Power, [base, power]) => Ok(Value::Double(base.to_double()?.powf(power.to_double()?))),
-        (F::Least, values) => extreme(values, i64::min, f64_min),
-        (F::Greatest, values) => extreme(values, i64::max, f64_max),
+        // Of a number and NaN it is the second, as C's comparison gives it.
+        (F::Least, values) => extreme(values, i64::min, |a, b| if a < b { a } else { b }),
+        (F::Greatest, values) => extreme(values, i64::max, |a, b| if a > b { a } else { b }),
         (F::HashFnv1a | F::HashMurmur2, [value, seed]) => {
             let hash = if function == F::HashFnv1a { hash_fnv1a } else { hash_murmur2 };
             Ok(Value::Integer(hash(value.to_integer()?, seed.to_integer()?)))
@@ -139,15 +140,6 @@ fn apply(function: Function, values: &[Value], scope: &mut Scope<'_>) -> Evaluat
         (_, [left, right]) => operation(function, *left, *right),
         _ => Err(EvaluationError::new("a function has the wrong number of arguments")),
     }
-}
-
-/// The lesser one; of a number and NaN, the second, as C's comparison gives it.
-fn f64_min(one: f64, other: f64) -> f64 {
-    if one < other { one } else { other }
-}
-
-fn f64_max(one: f64, other: f64) -> f64 {
-    if one > other { one } else { other }
 }
 
 /// A function of two numbers.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dyno_model::option::{self, any_count, counts, real, size, switch, word};
 use dyno_model::{OptionSpec, Pacing, Role, StepRequest, WorkloadStep};
 use dyno_units::Nanoseconds;
 
@@ -24,9 +25,9 @@ pub(crate) fn vocabulary() -> Vocabulary {
                 member: "pooler".to_owned(),
                 fronts: vec!["postgresql".to_owned()],
                 options: vec![
-                    OptionSpec::word("pool_mode", &["session", "transaction"], "When."),
-                    OptionSpec::count("pool_size", "20", "How many."),
-                    OptionSpec::count("min_pool_size", "0", "How many at least."),
+                    word("pool_mode", &["session", "transaction"]).help("When."),
+                    any_count("pool_size", "20").help("How many."),
+                    any_count("min_pool_size", "0").help("How many at least."),
                 ],
                 confused_names: vec![("proxysql".to_owned(), "no package has it".to_owned())],
             },
@@ -34,7 +35,7 @@ pub(crate) fn vocabulary() -> Vocabulary {
                 name: "haproxy".to_owned(),
                 member: "proxy".to_owned(),
                 fronts: ["mariadb", "postgresql"].map(str::to_owned).into(),
-                options: vec![OptionSpec::word("balance", &["leastconn", "roundrobin"], "How.")],
+                options: vec![word("balance", &["leastconn", "roundrobin"]).help("How.")],
                 confused_names: Vec::new(),
             },
         ],
@@ -204,9 +205,9 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
             .map(|&(name, default)| {
                 let help = "What it is.";
                 match default {
-                    "on" | "off" => OptionSpec::switch(name, default == "on", help),
-                    "generated" => OptionSpec::text(name, default, help),
-                    "10,20,40" => OptionSpec::counts(name, default, help),
+                    "on" | "off" => switch(name, default == "on").help(help),
+                    "generated" => option::text(name, default).help(help),
+                    "10,20,40" => counts(name, default).help(help),
                     "uniform" => {
                         words(name, &["uniform", "gaussian", "special", "pareto", "zipfian"])
                     }
@@ -224,9 +225,9 @@ fn workload(name: &str, groups: &[Group]) -> WorkloadWord {
                     "fsync" => words(name, &["fsync", "fdatasync", "dsync", "none"]),
                     "overwrite" => words(name, &["overwrite", "append"]),
                     "sequential" => words(name, &["sequential", "random-string"]),
-                    text if text.ends_with('B') => OptionSpec::size(name, default, help),
-                    text if text.contains('.') => OptionSpec::real(name, default, help),
-                    _ => OptionSpec::count(name, default, help),
+                    text if text.ends_with('B') => size(name, default).help(help),
+                    text if text.contains('.') => real(name, default).help(help),
+                    _ => any_count(name, default).help(help),
                 }
             })
             .collect(),
@@ -305,7 +306,7 @@ impl PlannedWorkload for Staged {
 }
 
 fn words(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
-    OptionSpec::word(name, words, "What it is.")
+    word(name, words).help("What it is.")
 }
 
 /// A study with every kind of factor and every key.

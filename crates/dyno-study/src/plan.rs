@@ -87,22 +87,27 @@ impl PlannedStep {
     fn time_least(&self, rest: Nanoseconds) -> Nanoseconds {
         match self.until_steady {
             Some(window) => self.warm_up + window,
-            None if self.ends_by_quota() => self.quota_time(),
+            // The first one is due at once; how far apart random ones are is not known.
+            None if self.ends_by_quota() => {
+                self.quota_time(|n, rate| Some(n.saturating_sub(1) as f64 / rate?), f64::floor)
+            }
             None => self.loaded_time(rest),
         }
     }
 
-    /// The time that quotas take at least, because their transactions have a rate.
-    fn quota_time(&self) -> Nanoseconds {
+    /// The time that quotas take, by the seconds of a quota whose transactions may have a rate.
+    fn quota_time(
+        &self,
+        of: fn(u64, Option<f64>) -> Option<f64>,
+        whole: fn(f64) -> f64,
+    ) -> Nanoseconds {
         let LoadLevel::Own(own) = &self.load else { return Nanoseconds::ZERO };
-        let least = own.step.roles.iter().filter_map(|role| {
-            // The first one is due at once; how far apart random ones are is not known.
-            Some(
-                (role.quota?.saturating_sub(1)) as f64
-                    / role.pacing.rate().filter(|rate| *rate > 0.0)?,
-            )
-        });
-        let seconds = least.fold(0.0, f64::max).floor();
+        let times = own
+            .step
+            .roles
+            .iter()
+            .filter_map(|role| of(role.quota?, role.pacing.rate().filter(|rate| *rate > 0.0)));
+        let seconds = whole(times.fold(0.0, f64::max));
         Nanoseconds::from_secs(seconds as u64).min(self.duration)
     }
 
@@ -114,21 +119,12 @@ impl PlannedStep {
         let load = match (measured, self.until_steady) {
             (Some(measured), _) => (self.warm_up + measured).min(self.loaded_time(rest)),
             (None, Some(window)) => self.warm_up + Nanoseconds(window.0 * 2).min(self.duration),
-            (None, None) if self.ends_by_quota() => self.quota_guess(),
+            (None, None) if self.ends_by_quota() => {
+                self.quota_time(|n, rate| Some(n as f64 / rate.unwrap_or(GUESSED_RATE)), f64::ceil)
+            }
             (None, None) => self.loaded_time(rest),
         };
         settle + load
-    }
-
-    /// The time that quotas take where transactions without a rate come at [`GUESSED_RATE`].
-    fn quota_guess(&self) -> Nanoseconds {
-        let LoadLevel::Own(own) = &self.load else { return Nanoseconds::ZERO };
-        let times = own.step.roles.iter().filter_map(|role| {
-            let rate = role.pacing.rate().filter(|rate| *rate > 0.0).unwrap_or(GUESSED_RATE);
-            Some(role.quota? as f64 / rate)
-        });
-        let seconds = times.fold(0.0, f64::max).ceil();
-        Nanoseconds::from_secs(seconds as u64).min(self.duration)
     }
 
     /// Longest wait for the engine's debt, warm-up and measured time; for a search the expected

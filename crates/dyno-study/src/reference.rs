@@ -85,14 +85,10 @@ fn row(table: &str, key: &Key, vocabulary: &Vocabulary) -> String {
         None if table.is_empty() && is_required(key) => "required".to_owned(),
         None => "–".to_owned(),
     };
-    format!(
-        "| `{}` | {} | {default} | {} | `{} = {}` |\n",
-        key.name,
-        cell(&type_of(&key.shape, vocabulary)),
-        cell(key.help),
-        key.name,
-        cell(&example(key, vocabulary))
-    )
+    let (what, example) = type_and_example(key, &key.shape, vocabulary);
+    let (what, help) = (cell(&what), cell(key.help));
+    let (name, example) = (key.name, cell(key.example.unwrap_or(&example)));
+    format!("| `{name}` | {what} | {default} | {help} | `{name} = {example}` |\n")
 }
 
 fn is_required(key: &Key) -> bool {
@@ -104,77 +100,65 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn type_of(shape: &Shape, vocabulary: &Vocabulary) -> String {
+/// What a key takes, and an example of it.
+fn type_and_example(key: &Key, shape: &Shape, vocabulary: &Vocabulary) -> (String, String) {
+    let plain = |what: &str, example: &str| (what.to_owned(), example.to_owned());
+    let text = |what: &str, example: &str| (what.to_owned(), format!("\"{example}\""));
     let words = |words: Vec<&str>| -> String {
         words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
     };
+    let names = |all: &[String]| {
+        let first = all.first().map_or("", String::as_str);
+        text(&words(all.iter().map(String::as_str).collect()), first)
+    };
+    let inner = |shape: &Shape| type_and_example(key, shape, vocabulary).0;
     match shape {
-        Shape::Text | Shape::Url => "string".to_owned(),
-        Shape::Setting => "string, number or boolean".to_owned(),
-        Shape::Words(list) => words(list.to_vec()),
-        Shape::Probe => words(vocabulary.probes.iter().map(String::as_str).collect()),
-        Shape::Product => words(vocabulary.products.iter().map(|p| p.name.as_str()).collect()),
-        Shape::Workload => "name of a workload".to_owned(),
-        Shape::Engine => "name of an engine".to_owned(),
-        Shape::Filesystem => words(vocabulary.filesystems.iter().map(String::as_str).collect()),
-        Shape::Source => words(vocabulary.sources.iter().map(String::as_str).collect()),
-        Shape::Size | Shape::SizeOrZero => "size".to_owned(),
-        Shape::Switch => "boolean".to_owned(),
-        Shape::Count(least, most) => format!("count, {least} to {most}"),
-        Shape::Integer(least, most) if *most == i64::MAX as u64 => format!("integer from {least}"),
-        Shape::Integer(least, most) => format!("integer, {least} to {most}"),
-        Shape::Rate => "number per second, or a schedule".to_owned(),
-        Shape::Duration => "duration".to_owned(),
-        Shape::PositiveDuration => "duration above 0".to_owned(),
-        Shape::Percentage => "percentage".to_owned(),
-        Shape::Limit => "limit on response times".to_owned(),
-        Shape::Requirements => "requirement, or list of requirements".to_owned(),
-        Shape::Cpus => "list of CPU numbers".to_owned(),
-        Shape::Price => "amount and currency".to_owned(),
-        Shape::Command => "list of strings".to_owned(),
-        Shape::Names => "list of names".to_owned(),
-        Shape::Urls => "list of strings".to_owned(),
-        Shape::Texts => "string, or list of strings".to_owned(),
-        Shape::Levels(inner) => format!("list: {}", type_of(inner, vocabulary)),
-        Shape::OneOrMore(inner) => format!("{}, or a list of them", type_of(inner, vocabulary)),
-        Shape::Settings | Shape::SettingValues => "table: string, number or boolean".to_owned(),
-        Shape::SettingLevels | Shape::OptionLevels => "table of lists".to_owned(),
-        Shape::OptionValues => "table of values".to_owned(),
-        _ => "table".to_owned(),
-    }
-}
-
-fn example(key: &Key, vocabulary: &Vocabulary) -> String {
-    if let Some(example) = key.example {
-        return example.to_owned();
-    }
-    let quoted = |word: &str| format!("\"{word}\"");
-    match &key.shape {
-        Shape::Words(words) => quoted(words.last().copied().unwrap_or_default()),
+        Shape::Text | Shape::Url => text("string", "…"),
+        Shape::Setting => plain("string, number or boolean", "{ }"),
+        Shape::Words(list) => text(&words(list.to_vec()), list.last().copied().unwrap_or_default()),
+        Shape::Probe => plain(&names(&vocabulary.probes).0, "{ }"),
         Shape::Product => {
             let all = &vocabulary.products;
             let server = all.iter().find(|product| !product.is_embedded).or(all.first());
-            quoted(server.map_or("", |product| product.name.as_str()))
+            let names = words(all.iter().map(|product| product.name.as_str()).collect());
+            text(&names, server.map_or("", |product| product.name.as_str()))
         }
         Shape::Workload => {
-            quoted(vocabulary.workloads.first().map_or("", |word| word.name.as_str()))
+            let first = vocabulary.workloads.first().map_or("", |word| word.name.as_str());
+            text("name of a workload", first)
         }
-        Shape::Engine => quoted("InnoDB"),
-        Shape::Filesystem => quoted(vocabulary.filesystems.first().map_or("", String::as_str)),
-        Shape::Source => quoted(vocabulary.sources.first().map_or("", String::as_str)),
-        Shape::Size | Shape::SizeOrZero => quoted("8GiB"),
-        Shape::Switch if key.default == Some("true") => "false".to_owned(),
-        Shape::Switch => "true".to_owned(),
-        Shape::Count(least, _) | Shape::Integer(least, _) => least.to_string(),
-        Shape::Rate => "500".to_owned(),
-        Shape::Duration | Shape::PositiveDuration => quoted("10s"),
-        Shape::Percentage => quoted("5%"),
-        Shape::Limit | Shape::Requirements => quoted("p99 <= 20ms"),
-        Shape::Cpus => "[0, 1]".to_owned(),
-        Shape::Price => quoted("0.192 USD"),
-        Shape::Command | Shape::Names | Shape::Urls => "[\"NAME\"]".to_owned(),
-        Shape::Text | Shape::Url | Shape::Texts => quoted("…"),
-        _ => "{ }".to_owned(),
+        Shape::Engine => text("name of an engine", "InnoDB"),
+        Shape::Filesystem => names(&vocabulary.filesystems),
+        Shape::Source => names(&vocabulary.sources),
+        Shape::Size | Shape::SizeOrZero => text("size", "8GiB"),
+        Shape::Switch if key.default == Some("true") => plain("boolean", "false"),
+        Shape::Switch => plain("boolean", "true"),
+        Shape::Count(least, most) => {
+            plain(&format!("count, {least} to {most}"), &least.to_string())
+        }
+        Shape::Integer(least, most) if *most == i64::MAX as u64 => {
+            plain(&format!("integer from {least}"), &least.to_string())
+        }
+        Shape::Integer(least, most) => {
+            plain(&format!("integer, {least} to {most}"), &least.to_string())
+        }
+        Shape::Rate => plain("number per second, or a schedule", "500"),
+        Shape::Duration => text("duration", "10s"),
+        Shape::PositiveDuration => text("duration above 0", "10s"),
+        Shape::Percentage => text("percentage", "5%"),
+        Shape::Limit => text("limit on response times", "p99 <= 20ms"),
+        Shape::Requirements => text("requirement, or list of requirements", "p99 <= 20ms"),
+        Shape::Cpus => plain("list of CPU numbers", "[0, 1]"),
+        Shape::Price => text("amount and currency", "0.192 USD"),
+        Shape::Names => plain("list of names", "[\"NAME\"]"),
+        Shape::Command | Shape::Urls => plain("list of strings", "[\"NAME\"]"),
+        Shape::Texts => text("string, or list of strings", "…"),
+        Shape::Levels(of) => plain(&format!("list: {}", inner(of)), "{ }"),
+        Shape::OneOrMore(of) => plain(&format!("{}, or a list of them", inner(of)), "{ }"),
+        Shape::Settings | Shape::SettingValues => plain("table: string, number or boolean", "{ }"),
+        Shape::SettingLevels | Shape::OptionLevels => plain("table of lists", "{ }"),
+        Shape::OptionValues => plain("table of values", "{ }"),
+        _ => plain("table", "{ }"),
     }
 }
 
@@ -191,7 +175,8 @@ mod tests {
         let vocabulary = vocabulary();
         for (table, _, keys) in tables() {
             for key in keys {
-                let line = format!("{} = {}", key.name, example(key, &vocabulary));
+                let (_, example) = type_and_example(key, &key.shape, &vocabulary);
+                let line = format!("{} = {}", key.name, key.example.unwrap_or(&example));
                 assert!(!line.contains('…') && !line.ends_with("{ }"), "[{table}] {line}");
                 let value: toml::Value = toml::from_str(&line).expect(&line);
                 let value: Value = serde_json::to_value(&value[key.name]).expect("it is plain");

@@ -157,7 +157,9 @@ impl fmt::Display for FieldValue {
             FieldValue::Size(bytes) => out.write_str(&exact_size(*bytes)),
             FieldValue::Fraction(fraction) => write!(out, "{}%", fraction * 100.0),
             FieldValue::Price(price) => write!(out, "{} {}", price.amount, price.currency),
-            FieldValue::Setting(value) => out.write_str(&setting_text(value)),
+            // Sizes exactly, in the unit with the shortest number.
+            FieldValue::Setting(SettingValue::Bytes(bytes)) => out.write_str(&exact_size(*bytes)),
+            FieldValue::Setting(value) => out.write_str(&value.to_string()),
             FieldValue::Texts(texts) => out.write_str(&texts.join("; ")),
         }
     }
@@ -455,14 +457,6 @@ pub struct Factor {
     /// What stands before a level in the name of a variant; none if the level says enough.
     pub label: Option<String>,
     pub levels: Vec<String>,
-}
-
-/// A setting's value as the text of a level: sizes exactly, in the unit with the shortest number.
-fn setting_text(value: &SettingValue) -> String {
-    match value {
-        SettingValue::Bytes(bytes) => exact_size(*bytes),
-        other => other.to_string(),
-    }
 }
 
 fn exact_size(bytes: ByteCount) -> String {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use dyno_model::{Name, OptionError, OptionKind, OptionSpec, parse_switch};
 use dyno_units::ByteCount;
 
+pub(crate) use dyno_model::option::{any_count, count, counts, real, size, switch, text, word};
+
 /// What was read of options, unless one is wrong.
 pub(crate) type Read<T> = Result<T, OptionError>;
 
@@ -89,45 +91,6 @@ impl Options {
             |(spec, text): &(OptionSpec, String)| (spec.name.clone().into_owned(), text.clone());
         self.values.values().map(pair).collect()
     }
-}
-
-/// A number from `least` to `most`; the help of this option and of those below follows.
-pub(crate) const fn count(
-    name: &'static str,
-    default: &'static str,
-    least: u64,
-    most: u64,
-) -> OptionSpec {
-    any_count(name, default).within(least, most)
-}
-
-pub(crate) const fn any_count(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec::count(name, default, "")
-}
-
-pub(crate) const fn counts(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec::counts(name, default, "")
-}
-
-pub(crate) const fn real(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec::real(name, default, "")
-}
-
-pub(crate) const fn size(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec::size(name, default, "")
-}
-
-pub(crate) const fn switch(name: &'static str, is_on: bool) -> OptionSpec {
-    OptionSpec::switch(name, is_on, "")
-}
-
-pub(crate) const fn text(name: &'static str, default: &'static str) -> OptionSpec {
-    OptionSpec::text(name, default, "")
-}
-
-/// The first word is the default.
-pub(crate) const fn word(name: &'static str, words: &'static [&'static str]) -> OptionSpec {
-    OptionSpec::word(name, words, "")
 }
 
 /// A whole number from the first of two numbers to the second.

@@ -88,23 +88,23 @@ enum Rule {
 impl KeyBins {
     /// For `n_keys` keys of which each is as likely as any other. `n_keys` must not be 0.
     pub fn even(n_keys: u64) -> KeyBins {
-        assert!(n_keys > 0, "nothing can be drawn from no keys");
-        let n_bins = n_keys.min(BINS_MOST as u64);
-        // Bin b begins with the first key whose product reaches b whole times n_keys.
-        let start = |bin: u64| (bin * n_keys).div_ceil(n_bins);
-        let share = |bin| (start(bin + 1) - start(bin)) as f64 / n_keys as f64;
-        KeyBins { rule: Rule::Even(n_keys), expected: (0..n_bins).map(share).collect() }
+        KeyBins::cut(n_keys, BINS_MOST as u64, |first, end| (end - first) as f64 / n_keys as f64)
     }
 
     /// For `n_keys` keys (not 0), where those before key k should get the share `share_before(k)`.
     /// Neighbours share a bin, and bins are few, as there may be many clients.
     pub fn of_neighbours(n_keys: u64, share_before: impl Fn(u64) -> f64) -> KeyBins {
+        KeyBins::cut(n_keys, BINS_FEW, |first, end| share_before(end) - share_before(first))
+    }
+
+    fn cut(n_keys: u64, bins_most: u64, share: impl Fn(u64, u64) -> f64) -> KeyBins {
         assert!(n_keys > 0, "nothing can be drawn from no keys");
-        let n_bins = n_keys.min(BINS_FEW);
+        let n_bins = n_keys.min(bins_most);
+        // Bin b begins with the first key whose product reaches b whole times n_keys.
         let start =
             |bin: u64| (u128::from(bin) * u128::from(n_keys)).div_ceil(u128::from(n_bins)) as u64;
-        let share = |bin| share_before(start(bin + 1)) - share_before(start(bin));
-        KeyBins { rule: Rule::Even(n_keys), expected: (0..n_bins).map(share).collect() }
+        let expected = (0..n_bins).map(|bin| share(start(bin), start(bin + 1))).collect();
+        KeyBins { rule: Rule::Even(n_keys), expected }
     }
 
     /// Key k should have the probability `shares[k]`; they need not sum to 1. The hottest keys come

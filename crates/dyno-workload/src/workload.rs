@@ -115,6 +115,7 @@ pub struct Outline {
     pub name: Name,
     pub kinds: Vec<Name>,
     pub options: Vec<(String, String)>,
+    /// What it works on; the same as its [`WorkloadSpec`] says.
     pub target: Target,
     /// None if the study's load levels are its steps.
     pub steps: Vec<WorkloadStep>,
@@ -163,11 +164,6 @@ pub trait Workload: Send + Sync {
         self.outline().options.clone()
     }
 
-    /// What it works on; the same as its [`WorkloadSpec`] says.
-    fn works_on(&self) -> Target {
-        self.outline().target
-    }
-
     /// For each of [`Workload::statements`], the keys that lead to its declaration from the workload's
     /// table. None for workloads that the study does not declare.
     fn declared_at(&self, _dialect: Dialect) -> Option<Vec<Vec<String>>> {
@@ -180,21 +176,9 @@ pub trait Workload: Send + Sync {
         refuse_without_transactions(self.name(), dialect)
     }
 
-    fn needs_rows(&self) -> bool {
-        self.outline().needs_rows
-    }
-
-    fn needs_vectors(&self) -> bool {
-        self.outline().needs_vectors
-    }
-
     /// Open (a rate decides when transactions begin) or closed. Fails with advice.
     fn check_load(&self, _is_open: bool) -> Result<(), String> {
         Ok(())
-    }
-
-    fn rows_of_steps(&self) -> u64 {
-        self.outline().rows_of_steps
     }
 
     /// Fails, with the reason, if clients cannot run in several processes, which share only tables
@@ -213,10 +197,6 @@ pub trait Workload: Send + Sync {
         &self.outline().steps
     }
 
-    fn observation(&self) -> Option<Observation> {
-        self.outline().observation
-    }
-
     fn tables(&self, dialect: Dialect) -> Vec<Table> {
         self.outline().tables_of.as_ref().map_or_else(Vec::new, |other| other.tables(dialect))
     }
@@ -225,10 +205,6 @@ pub trait Workload: Send + Sync {
     fn table_shapes(&self) -> Vec<TableShape> {
         // Rows do not depend on the dialect; only the statements that make the tables do.
         table_shapes(self.tables(Dialect::ALL[0]))
-    }
-
-    fn makes_nothing(&self) -> bool {
-        self.outline().makes_nothing
     }
 
     /// Row `number` (from 0) of table `table_idx` of [`Workload::tables`]. A pure function of
@@ -244,14 +220,6 @@ pub trait Workload: Send + Sync {
         self.fill_row(table_idx, number, row);
     }
 
-    fn fills(&self) -> Option<String> {
-        self.outline().fills.clone()
-    }
-
-    fn bytes_on_disk(&self) -> Option<u64> {
-        self.outline().bytes_on_disk
-    }
-
     /// The statements each connection prepares; none if clients prepare their own.
     fn statements(&self, _dialect: Dialect) -> Vec<Statement> {
         Vec::new()
@@ -260,10 +228,6 @@ pub trait Workload: Send + Sync {
     /// A cheap query for each second: one row of numbers, read as `probe.WORKLOAD.COLUMN`.
     fn readings_query(&self, _dialect: Dialect) -> Option<String> {
         None
-    }
-
-    fn counts_commits(&self) -> bool {
-        self.outline().counts_commits
     }
 
     /// Its clients note a row of each transaction, so that the audit counts missing confirmed ones exactly;
@@ -280,14 +244,6 @@ pub trait Workload: Send + Sync {
     /// statement, hence one moment: work in flight at the end may still be finishing.
     fn audit_queries(&self, _dialect: Dialect) -> Vec<String> {
         Vec::new()
-    }
-
-    fn why_tables_are_not_audited(&self) -> Option<&'static str> {
-        self.outline().why_tables_are_not_audited
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        self.outline().metrics
     }
 
     fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
@@ -376,7 +332,7 @@ pub trait Clients: Send + Sync {
     /// From another process; ignored if the length differs from [`Clients::counts`].
     fn add_counts(&self, _counts: &[u64]) {}
 
-    /// Measured by the clients, for [`Workload::metrics`]; called at the end of a step.
+    /// Measured by the clients, for [`Outline::metrics`]; called at the end of a step.
     fn figures(&self, _step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         Vec::new()
     }
@@ -403,7 +359,7 @@ pub trait Clients: Send + Sync {
 #[derive(Clone)]
 pub struct MadeWorkload {
     plan: Arc<dyn Workload>,
-    clients: Arc<dyn Clients>,
+    pub clients: Arc<dyn Clients>,
 }
 
 impl MadeWorkload {
@@ -422,34 +378,10 @@ impl MadeWorkload {
         Arc::clone(&self.clients).client(context)
     }
 
-    pub fn begin(&self, answers: &[TextRows]) -> Result<(), String> {
-        self.clients.begin(answers)
-    }
-
-    pub fn try_kinds(&self, connection: Box<dyn Connection>) -> Result<Vec<Tried>, StatementError> {
-        self.clients.try_kinds(connection)
-    }
-
-    pub fn connected(&self, took: Nanoseconds) {
-        self.clients.connected(took);
-    }
-
-    pub fn counts(&self) -> Vec<u64> {
-        self.clients.counts()
-    }
-
-    pub fn add_counts(&self, counts: &[u64]) {
-        self.clients.add_counts(counts);
-    }
-
     pub fn figures(&self, step: &MeasuredStep<'_>) -> Vec<(MetricId, f64)> {
         let mut figures = self.plan.figures(step);
         figures.extend(self.clients.figures(step));
         figures
-    }
-
-    pub fn why_ended(&self) -> Option<String> {
-        self.clients.why_ended()
     }
 
     /// See [`Workload::audit_queries`]. The last query looks up what clients have noted, if any.

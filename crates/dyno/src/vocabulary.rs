@@ -250,7 +250,7 @@ impl PlannedWorkload for Planned {
         self.rules.check_target(product)?;
         // Simulated, or a URL that is partly given by the environment.
         let Some(dialect) = self.rules.dialect(product) else { return Ok(()) };
-        if self.workload.needs_rows()
+        if self.workload.outline().needs_rows
             && let Product::Private(name) = product
             && products.spec(name).is_some_and(|product| !product.stores_data)
         {

@@ -39,7 +39,8 @@ pub(crate) fn measure(perf: &Perf) -> anyhow::Result<Vec<Row>> {
     if !perf.wants(MEASURE) {
         return Ok(Vec::new());
     }
-    if !has_numpy() {
+    let asked = Command::new("python3").args(["-c", "import numpy"]).output();
+    if !asked.is_ok_and(|output| output.status.success()) {
         crate::shell::say(
             "`python3` has no NumPy: no figure about exact neighbours; put a venv that has it first in PATH",
         );
@@ -66,11 +67,6 @@ fn searched(source: &InMemory, request: &Request<'_>) -> anyhow::Result<f64> {
     let began = std::time::Instant::now();
     neighbours(source, request)?;
     Ok(began.elapsed().as_secs_f64())
-}
-
-fn has_numpy() -> bool {
-    let asked = Command::new("python3").args(["-c", "import numpy"]).output();
-    asked.is_ok_and(|output| output.status.success())
 }
 
 /// In seconds.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dyno_host::ProcessSpec;
-use dyno_model::OptionSpec;
+use dyno_model::option::{any_count, word};
 use dyno_units::Reading;
 
 use crate::error::{Context, Result, fail};
@@ -42,14 +42,9 @@ impl HaProxy {
                 fronts: &["mariadb", "mysql", "postgresql"],
                 shares_load: true,
                 options: vec![
-                    OptionSpec::word(
-                        "balance",
-                        &["leastconn", "roundrobin", "first"],
-                        "Which node of a cluster a connection goes to.",
-                    ),
-                    OptionSpec::count(
-                        "max_clients",
-                        "0",
+                    word("balance", &["leastconn", "roundrobin", "first"])
+                        .help("Which node of a cluster a connection goes to."),
+                    any_count("max_clients", "0").help(
                         "Maximum number of client connections; 0 for as many as the study has \
                          clients, plus some.",
                     ),

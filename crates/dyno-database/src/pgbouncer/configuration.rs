@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dyno_model::OptionSpec;
+use dyno_model::option::{any_count, word};
 
 use crate::error::{Result, fail};
 use crate::part::{CLIENT_USER, Listening};
@@ -11,38 +12,14 @@ use crate::{Address, Endpoint, RouterLaunch, RouterSpec};
 
 pub(super) fn options() -> Vec<OptionSpec> {
     vec![
-        OptionSpec::word(
-            "pool_mode",
-            &["session", "transaction", "statement"],
-            "When a client gives its server connection back: when it disconnects, after each \
-             transaction, after each statement.",
-        ),
-        OptionSpec::count("pool_size", "20", "Maximum number of connections to the server."),
-        OptionSpec::count(
-            "min_pool_size",
-            "0",
-            "Minimum number of connections to the server that stay open.",
-        ),
-        OptionSpec::count(
-            "reserve_pool_size",
-            "0",
-            "Further connections to the server for clients that have waited for 5 s.",
-        ),
-        OptionSpec::count(
-            "max_clients",
-            "0",
-            "Maximum number of client connections; 0 for as many as the study has clients, plus some.",
-        ),
-        OptionSpec::count(
-            "query_wait_timeout",
-            "120",
-            "Seconds that a client waits for a connection before it is disconnected; 0 for no limit.",
-        ),
-        OptionSpec::count(
-            "server_idle_timeout",
-            "600",
-            "Seconds after which an idle connection to the server is closed.",
-        ),
+        word("pool_mode", &["session", "transaction", "statement"]).help("When a client gives its server connection back: when it disconnects, after each \
+             transaction, after each statement."),
+        any_count("pool_size", "20").help("Maximum number of connections to the server."),
+        any_count("min_pool_size", "0").help("Minimum number of connections to the server that stay open."),
+        any_count("reserve_pool_size", "0").help("Further connections to the server for clients that have waited for 5 s."),
+        any_count("max_clients", "0").help("Maximum number of client connections; 0 for as many as the study has clients, plus some."),
+        any_count("query_wait_timeout", "120").help("Seconds that a client waits for a connection before it is disconnected; 0 for no limit."),
+        any_count("server_idle_timeout", "600").help("Seconds after which an idle connection to the server is closed."),
     ]
 }
 

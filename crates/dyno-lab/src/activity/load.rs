@@ -141,7 +141,7 @@ impl Activity for LoadActivity<'_> {
             server_memory: memory.iter().flatten().copied().reduce(f64::max),
         };
         end.summary.figures.extend(self.workload.figures(&measured));
-        end.metrics.extend(self.workload.metrics().iter().cloned());
+        end.metrics.extend(self.workload.outline().metrics.iter().cloned());
     }
 }
 

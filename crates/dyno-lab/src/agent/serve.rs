@@ -314,7 +314,7 @@ fn share(
     let endpoint = order.server.endpoint().map_err(|error| error.0)?;
     let network = || measure_network(&endpoint, setup.clock.as_ref());
     let network = order.measures_network.then(network).flatten();
-    let (load, counted_before) = (order.load, job.workload.counts());
+    let (load, counted_before) = (order.load, job.workload.clients.counts());
     let mut begin = |_| {
         out.say(&Answer::Connected { load, clients: own }).map_err(LoadError)?;
         await_begin(setup.clock.as_ref(), begins, &job.abort)
@@ -340,7 +340,7 @@ fn share(
     let totals = (setup.run)(&spec, job, slice, &mut begin, &mut observe);
     let totals = totals.map_err(|error| error.0)?;
     // They have counted since the trial began.
-    let counts = job.workload.counts();
+    let counts = job.workload.clients.counts();
     let counts = counts.iter().zip(counted_before).map(|(now, before)| now - before).collect();
     let process_cpu = cpu[0].zip(cpu[1]);
     let process_cpu = process_cpu.map(|(began, ended)| (ended.0 - began.0, ended.1 - began.1));

@@ -127,7 +127,7 @@ impl Deployment {
     pub(crate) fn leave_untouched(&mut self, workload: &MadeWorkload) {
         for member in &mut self.members {
             if let Source::Attach { options, .. } = &mut member.source {
-                options.makes_nothing |= workload.makes_nothing();
+                options.makes_nothing |= workload.outline().makes_nothing;
             }
         }
     }

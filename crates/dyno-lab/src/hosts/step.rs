@@ -213,7 +213,7 @@ impl Course<'_> {
             let server = idx % done_there.len();
             let (did, counts) = (std::mem::take(&mut share.did), end.counts.clone());
             done_there[server].add(&DoneThere { did, counts });
-            self.request.workload.add_counts(&end.counts);
+            self.request.workload.clients.add_counts(&end.counts);
             process_cpu =
                 process_cpu.zip(end.process_cpu).map(|(all, own)| (all.0 + own.0, all.1 + own.1));
             hosts.push(HostSummary {

@@ -22,7 +22,7 @@ pub(super) fn audit(trial: &mut Trial<'_, '_>) -> Result {
     if let Some(name) = trial.deployment.promoted.get().map(|promoted| promoted.name.clone()) {
         return trial.audit_promoted(found, &name, began);
     }
-    let why_not = trial.workload.why_tables_are_not_audited();
+    let why_not = trial.workload.outline().why_tables_are_not_audited;
     let tables = why_not.map(|why| format!("the contents of the tables, because {why}"));
     trial.audited_without(tables, found.into_iter().map(recorded).collect(), began)
 }
@@ -96,7 +96,7 @@ impl Trial<'_, '_> {
             let workload = MadeWorkload::new(plan);
             let nothing = DoneThere::default();
             let done = self.results.done_there.get(idx).unwrap_or(&nothing);
-            workload.add_counts(&done.counts);
+            workload.clients.add_counts(&done.counts);
             let found = examine(&server.connector(), server.dialect(), &workload, &done.did);
             let found = found.into_iter().map(recorded);
             rows.extend(found.map(|row| AuditRow { name: format!("{name}: {}", row.name), ..row }));

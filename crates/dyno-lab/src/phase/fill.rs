@@ -41,7 +41,8 @@ impl Trial<'_, '_> {
             // Again, because a copy of data that is kept was populated by another workload.
             self.workload.check(server.dialect()).map_err(TrialError::new)?;
         }
-        if self.workload.needs_rows() && !tables.is_some_and(|server| server.stores_data()) {
+        if self.workload.outline().needs_rows && !tables.is_some_and(|server| server.stores_data())
+        {
             return fail(
                 "the workload needs the rows that it reads, and this server stores none; use a \
                  database, or the simulated one with a `store`",
@@ -55,7 +56,7 @@ impl Trial<'_, '_> {
         let tables = self.deployment.tables().filter(|server| server.stores_data());
         let Some(server) = tables else { return Ok(()) };
         let answers = ask(&server.connector(), &self.workload.first_queries());
-        answers.and_then(|answers| self.workload.begin(&answers)).map_err(TrialError::new)
+        answers.and_then(|answers| self.workload.clients.begin(&answers)).map_err(TrialError::new)
     }
 
     /// Runs each kind of transaction of a declared workload once and rolls it back: an impossible one ends the
@@ -79,7 +80,7 @@ impl Trial<'_, '_> {
             return self.note(foreign(&format!("no transaction was tried before the load: {why}")));
         }
         let connection = server.connector()()?;
-        let tried = self.workload.try_kinds(connection)?;
+        let tried = self.workload.clients.try_kinds(connection)?;
         let mut refused = Vec::new();
         let kinds: Vec<_> = self.workload.kinds().iter().cloned().zip(tried).collect();
         for (kind, tried) in kinds {

@@ -29,7 +29,7 @@ impl Step {
             trial.note(message)?;
         }
         // A step of a workload that was measured has kinds. Of what was only observed, nothing waited.
-        let has_load = trial.workload.observation().is_none();
+        let has_load = trial.workload.outline().observation.is_none();
         let ended = (has_load && !summary.kinds.is_empty()).then(|| EventKind::StepEnded {
             step: self.step,
             throughput: throughput(&summary),
@@ -118,7 +118,7 @@ impl Step {
         trial.results.was_loaded = true;
         let Trial { lab, order, variant, workload, deployment, generators, events, writer, .. } =
             trial;
-        let observation = workload.observation().filter(|_| load.is_some());
+        let observation = workload.outline().observation.filter(|_| load.is_some());
         let has_load = load.is_some() && observation.is_none();
         let length = load.as_ref().map_or(Nanoseconds(u64::MAX), |load| load.length.duration);
         let generators = generators.as_ref().map(|all| (all, work_of(order.plan, variant)));

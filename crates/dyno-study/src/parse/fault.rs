@@ -8,7 +8,7 @@ use super::table::{Draft, Kind, RawTable, Wrong, wrong};
 use super::value::{at_key, at_value};
 use crate::keys::{INHERITED, Key, Shape, key};
 use crate::nearest::did_you_mean;
-use crate::{Database, FaultChoice, FaultKind, HostPool, Product, Table, Variant, Vocabulary};
+use crate::{Database, FaultChoice, FaultKind, HostPool, Product, Table, Variant};
 
 pub(crate) const KIND: Kind = Kind {
     help: "Faults of servers that Dyno starts, at given times of each measurement: [fault.NAME].",
@@ -168,7 +168,8 @@ fn wrong_member(draft: &Draft<'_>, fault: &FaultChoice, database: &Database) -> 
         let label = format!("{product} runs inside Dyno's own process");
         return wrong("", cannot, label, "faults need a server process");
     }
-    let router = router_of(database, vocabulary);
+    let behind = database.behind.as_ref();
+    let router = behind.and_then(|behind| Some(vocabulary.router(&behind.product)?.member.clone()));
     let member = fault.member.as_deref().unwrap_or("primary");
     if let Some(cluster) = &database.cluster
         && cluster.nodes < NODES_LEAST
@@ -252,11 +253,6 @@ fn wrong_promotion(fault: &FaultChoice, database: &Database) -> Option<Wrong> {
         }
         () => None,
     }
-}
-
-fn router_of(database: &Database, vocabulary: &Vocabulary) -> Option<String> {
-    let behind = database.behind.as_ref()?;
-    Some(vocabulary.router(&behind.product)?.member.clone())
 }
 
 fn wrong_time(fault: &FaultChoice, duration: Nanoseconds) -> Option<Wrong> {

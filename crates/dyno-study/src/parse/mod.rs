@@ -80,10 +80,8 @@ fn read_toml<'s>(parser: &Parser<'_>, source: &'s str) -> Spanned<DeTable<'s>> {
             None if is_nested => deepest_key(source),
             None => 0..0,
         };
-        parser.add_syntax(
-            Diagnostic::new(span, format!("not valid TOML: {}", error.message()))
-                .with_label("here"),
-        );
+        let wrong = Diagnostic::new(span, format!("not valid TOML: {}", error.message()));
+        parser.syntax.borrow_mut().push(wrong.with_label("here"));
     }
     tree
 }

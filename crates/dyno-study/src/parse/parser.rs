@@ -12,7 +12,7 @@ use dyno_units::redact_secrets;
 #[derive(Debug)]
 pub(super) struct Parser<'v> {
     pub(super) vocabulary: &'v Vocabulary,
-    syntax: RefCell<Vec<Diagnostic>>,
+    pub(super) syntax: RefCell<Vec<Diagnostic>>,
     wrong: RefCell<Vec<Diagnostic>>,
     missing: RefCell<Vec<Diagnostic>>,
 }
@@ -21,10 +21,6 @@ impl<'v> Parser<'v> {
     pub(super) fn new(vocabulary: &'v Vocabulary) -> Parser<'v> {
         let [syntax, wrong, missing] = Default::default();
         Parser { vocabulary, syntax, wrong, missing }
-    }
-
-    pub(super) fn add_syntax(&self, diagnostic: Diagnostic) {
-        self.syntax.borrow_mut().push(diagnostic);
     }
 
     pub(super) fn add(&self, diagnostic: Diagnostic) {

@@ -219,7 +219,13 @@ pub(super) fn option_text(entry: &Entry<'_>, option: &OptionSpec) -> Option<Stri
     let bounds = (0, i64::MAX as u64);
     match &option.kind {
         OptionKind::Count => value::count(entry, bounds).map(|count| count.to_string()),
-        OptionKind::Size => size_text(entry),
+        OptionKind::Size => {
+            let text = match entry.value {
+                DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+                _ => value::string(entry, "a size such as \"16KiB\"")?,
+            };
+            parsed(entry, text.parse::<ByteCount>()).map(ByteCount::exact_text)
+        }
         OptionKind::Real => real_text(entry),
         OptionKind::Switch => switch_text(entry),
         OptionKind::Word(words) => {
@@ -246,15 +252,6 @@ fn counts_text(entry: &Entry<'_>, bounds: (u64, u64)) -> Option<String> {
     };
     let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
     Some(texts.join(","))
-}
-
-/// A number of bytes, or a text with a unit.
-fn size_text(entry: &Entry<'_>) -> Option<String> {
-    let text = match entry.value {
-        DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
-        _ => value::string(entry, "a size such as \"16KiB\"")?,
-    };
-    parsed(entry, text.parse::<ByteCount>()).map(ByteCount::exact_text)
 }
 
 fn real_text(entry: &Entry<'_>) -> Option<String> {

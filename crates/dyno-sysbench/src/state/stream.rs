@@ -46,10 +46,6 @@ impl Given {
 }
 
 impl Place {
-    fn has_events(&self) -> bool {
-        self.events.try_borrow().is_ok_and(|events| events.is_some())
-    }
-
     /// What those decide that decide about events; none if there are none, or after a panic.
     #[inline]
     fn decided<T>(&self, decide: impl FnOnce(&dyn Events) -> T) -> Option<T> {
@@ -263,7 +259,7 @@ extern "C" fn give(stream: u32, kind: u32, number: f64) {
 }
 
 fn execute_in(place: &Place, statement: u32, values: &[Held], bytes: &[u8]) -> Option<Executed> {
-    match place.has_events() {
+    match place.events.try_borrow().is_ok_and(|events| events.is_some()) {
         true => place.decided(|events| events.execute(statement as usize, values, bytes)),
         false => Some(Executed::NotSent),
     }

@@ -233,7 +233,8 @@ impl Audit<'_> {
         let mut rows = vec![distance_row("objects drawn", sums.drawn(), &sums.expected)];
         if self.settings.has_writes() {
             let even = [1.0 / HISTORY as f64; HISTORY as usize];
-            rows.push(distance_row("rows of an object's history drawn", sums.horders(), &even));
+            let drawn = &sums.counts[HORDERS..FOREIGN];
+            rows.push(distance_row("rows of an object's history drawn", drawn, &even));
         }
         if self.settings.sharing.is_private() {
             let name = "objects of another client drawn";
@@ -398,10 +399,6 @@ impl Sums {
 
     pub(super) fn drawn(&self) -> &[u64] {
         &self.counts[..BINS]
-    }
-
-    pub(super) fn horders(&self) -> &[u64] {
-        &self.counts[HORDERS..FOREIGN]
     }
 
     pub(super) fn foreign(&self) -> u64 {

@@ -101,27 +101,23 @@ pub(super) fn fill_row(table_idx: usize, number: u64, row: &mut Row) {
             push(row, 40, format_args!("Status {number:03} "));
             row.push_integer(0);
         }
-        3 => fill_object(number, row),
-        _ => fill_history(number, row),
+        3 => {
+            push(row, 10, format_args!("{number:010}"));
+            push(row, 2, format_args!("{:02}", number % SECTIONS));
+            push(row, 28, format_args!("{number:010} NAME "));
+            push_date(row, number);
+            push(row, 100, format_args!("{number:010} NOTES "));
+        }
+        _ => {
+            let (object, nth) = (number / HISTORY, number % HISTORY);
+            push(row, 10, format_args!("{object:010}"));
+            row.push_integer(nth as i64);
+            push(row, 3, format_args!("{:03}", (object + 10 * nth) % STATES));
+            push_date(row, object + nth);
+            push_date(row, object + nth);
+            push(row, NOTE, format_args!("{object:010}_{nth:02} HISTORY NOTES "));
+        }
     }
-}
-
-fn fill_object(object: u64, row: &mut Row) {
-    push(row, 10, format_args!("{object:010}"));
-    push(row, 2, format_args!("{:02}", object % SECTIONS));
-    push(row, 28, format_args!("{object:010} NAME "));
-    push_date(row, object);
-    push(row, 100, format_args!("{object:010} NOTES "));
-}
-
-fn fill_history(number: u64, row: &mut Row) {
-    let (object, nth) = (number / HISTORY, number % HISTORY);
-    push(row, 10, format_args!("{object:010}"));
-    row.push_integer(nth as i64);
-    push(row, 3, format_args!("{:03}", (object + 10 * nth) % STATES));
-    push_date(row, object + nth);
-    push_date(row, object + nth);
-    push(row, NOTE, format_args!("{object:010}_{nth:02} HISTORY NOTES "));
 }
 
 /// Appends text, made `width` bytes long with X.

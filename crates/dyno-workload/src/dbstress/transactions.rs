@@ -219,20 +219,16 @@ impl Client {
         }
         if self.settings.trx {
             session.commit().await?;
-            self.count_committed();
+            for line in LINES {
+                let (n, rows) = std::mem::take(&mut self.uncommitted[line as usize]);
+                self.counts.replied(line, n, rows);
+            }
         }
         Ok(())
     }
 
     fn is_write(&self, kind: usize) -> bool {
         kind == 1 || !self.settings.has_reads()
-    }
-
-    fn count_committed(&mut self) {
-        for line in LINES {
-            let (n, rows) = std::mem::take(&mut self.uncommitted[line as usize]);
-            self.counts.replied(line, n, rows);
-        }
     }
 }
 

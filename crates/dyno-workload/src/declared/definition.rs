@@ -105,7 +105,11 @@ impl Definition {
         let mut rows = BTreeMap::new();
         for (name, declared) in entries {
             let n = problems.within(name.clone(), |problems| {
-                check_table_name(problems, name);
+                let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                if name.is_empty() || name.len() > TABLE_NAME_MOST || !name.chars().all(is_part) {
+                    let help = "use ASCII letters, digits and `_`, at most 63 characters";
+                    problems.add("this cannot be the name of a table", help);
+                }
                 rows_of(problems, declared, source.scale)
             });
             rows.insert(name.clone(), n.unwrap_or(1));
@@ -246,15 +250,6 @@ impl Definition {
 
 fn parsed(problems: &mut Problems, text: &str) -> Option<Tree> {
     Tree::from_text(text).map_err(|why| problems.add(why, "")).ok()
-}
-
-fn check_table_name(problems: &mut Problems, name: &str) {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let is_name = !name.is_empty() && name.len() <= TABLE_NAME_MOST && name.chars().all(is_part);
-    if !is_name {
-        let help = "use ASCII letters, digits and `_`, at most 63 characters";
-        problems.add("this cannot be the name of a table", help);
-    }
 }
 
 fn rows_of(problems: &mut Problems, tree: &Tree, scale: u64) -> Option<u64> {

@@ -31,6 +31,7 @@ use dyno_model::DefinitionProblem;
 use md5::{Digest, Md5};
 
 use crate::Tried;
+use crate::options::{any_count, text};
 use crate::prelude::*;
 use crate::sysbench::sequence::Sequences;
 
@@ -51,9 +52,9 @@ type Files = BTreeMap<String, Arc<str>>;
 pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
     let files: Files = files.into_iter().map(|(name, text)| (name, text.into())).collect();
     let options = vec![
-        OptionSpec::text("table", NO_TABLES, "the tables, by their names"),
-        OptionSpec::text("transaction", "{}", "the transactions, by their names"),
-        OptionSpec::count("scale", "1", "factor by which the numbers of rows are multiplied"),
+        text("table", NO_TABLES).help("the tables, by their names"),
+        text("transaction", "{}").help("the transactions, by their names"),
+        any_count("scale", "1").help("factor by which the numbers of rows are multiplied"),
     ];
     let of_problems = files.clone();
     let summary = "tables and transactions that the study declares";

@@ -134,8 +134,8 @@ fn plans_and_rows_are_pure() {
     assert_ne!(rows(1, &mut (0..100)), rows(2, &mut (0..100)));
     let plan = planned(&table, GO);
     let other = planned(&with_value(100, r#"{"letters": 11}"#), GO);
-    assert_eq!(plan.fills(), planned(&table, GO).fills());
-    assert_ne!(plan.fills(), other.fills());
+    assert_eq!(plan.outline().fills, planned(&table, GO).outline().fills);
+    assert_ne!(plan.outline().fills, other.outline().fills);
     let mut scaled = given(&table, GO);
     scaled.insert("scale".to_owned(), "3".to_owned());
     let plan = spec(BTreeMap::new()).plan(&scaled, request(1), Seed(1)).unwrap();
@@ -236,9 +236,9 @@ fn statements_of_any_number_of_values_get_them_in_their_order() {
 #[test]
 fn without_tables_nothing_is_made_and_no_rows_are_audited() {
     let workload = planned(NO_TABLES, GO);
-    assert!(workload.makes_nothing() && workload.tables(Dialect::MySql).is_empty());
+    assert!(workload.outline().makes_nothing && workload.tables(Dialect::MySql).is_empty());
     assert!(workload.audit_queries(Dialect::MySql).is_empty());
-    assert!(!planned(&with_value(1, "1"), GO).makes_nothing());
+    assert!(!planned(&with_value(1, "1"), GO).outline().makes_nothing);
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn the_audit_counts_what_was_committed_and_finds_what_is_missing() {
 fn counts_of_other_processes_are_added() {
     let (here, _) = bought(Some(0), 1, 5);
     let (there, _) = bought(Some(0), 1, 3);
-    here.add_counts(&there.counts());
+    here.clients.add_counts(&there.clients.counts());
     let answers = vec![vec![vec![Some("18".to_owned())]]];
     assert!(here.audit(&AuditTotals::default(), &answers)[0].pass);
 }
@@ -423,7 +423,7 @@ fn drawn(lets: &str, names: &str, answers: &[Option<&str>]) -> Result<Vec<i64>, 
     let go = format!(r#"{{"go": {{"let": {{{lets}}}, "steps": [{{"sql": "SELECT {names}"}}]}}}}"#);
     let workload = planned("{}", &go);
     let row = |answer: &Option<&str>| vec![vec![answer.map(str::to_owned)]];
-    workload.begin(&answers.iter().map(row).collect::<Vec<_>>())?;
+    workload.clients.begin(&answers.iter().map(row).collect::<Vec<_>>())?;
     Ok(Fake::of(0, 1).run(&workload, 4).integers().collect())
 }
 

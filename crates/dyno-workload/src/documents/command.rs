@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use DocumentCommand::{Find, Index, Insert, Make, Range, Sums, Update};
+
 /// A document's fields, in order: the key, made by the product from a whole number; an indexed number; the number of
 /// updates; the content.
 pub const FIELDS: [&str; 4] = ["_id", "number", "version", "content"];
@@ -31,19 +33,13 @@ pub enum DocumentCommand {
 impl fmt::Display for DocumentCommand {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DocumentCommand::Make(collection) => write!(out, "make collection={collection}"),
-            DocumentCommand::Index(collection) => write!(out, "index collection={collection}"),
-            DocumentCommand::Find(collection) => write!(out, "find collection={collection} ?"),
-            DocumentCommand::Insert(collection, bytes) => {
-                write!(out, "insert collection={collection} content={bytes} ? ? ?")
-            }
-            DocumentCommand::Update(collection, bytes) => {
-                write!(out, "update collection={collection} content={bytes} ? ?")
-            }
-            DocumentCommand::Range(collection, limit) => {
-                write!(out, "range collection={collection} limit={limit} ? ?")
-            }
-            DocumentCommand::Sums(collection) => write!(out, "sums collection={collection}"),
+            Make(name) => write!(out, "make collection={name}"),
+            Index(name) => write!(out, "index collection={name}"),
+            Find(name) => write!(out, "find collection={name} ?"),
+            Insert(name, bytes) => write!(out, "insert collection={name} content={bytes} ? ? ?"),
+            Update(name, bytes) => write!(out, "update collection={name} content={bytes} ? ?"),
+            Range(name, limit) => write!(out, "range collection={name} limit={limit} ? ?"),
+            Sums(name) => write!(out, "sums collection={name}"),
         }
     }
 }
@@ -53,7 +49,6 @@ impl FromStr for DocumentCommand {
 
     fn from_str(text: &str) -> Result<DocumentCommand, String> {
         let refuse = || format!("`{text}` is not an operation on documents");
-        use DocumentCommand::{Find, Index, Insert, Make, Range, Sums, Update};
         let pairs: BTreeMap<&str, &str> =
             text.split(' ').filter_map(|pair| pair.split_once('=')).collect();
         let number = |name: &str| pairs.get(name).and_then(|number| number.parse().ok());

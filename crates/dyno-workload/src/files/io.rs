@@ -445,7 +445,12 @@ impl Settings {
             check_direct("alignment", step)?;
         }
         let distribution = DistributionSpec::from_options(options)?;
-        let (random, (files, size)) = (random_bytes(options)?, files(options, block)?);
+        let ratio = options.real("compress_ratio");
+        if !(1.0..=RATIO_MAX).contains(&ratio) {
+            return refuse("compress_ratio", format!("it must be a number from 1 to {RATIO_MAX}"));
+        }
+        let random = (SECTOR as f64 / ratio).round() as u64;
+        let (files, size) = files(options, block)?;
         let (first, is_synced) = (0, sync == Sync::Dsync);
         let set = FileSet { first, files, size, block, step, is_direct, is_synced, random, seed };
         Ok(Settings { access, operation, sync, sync_every, distribution, set })
@@ -484,14 +489,6 @@ fn what(options: &Options) -> Read<(Access, Operation)> {
         return refuse("read_share", "it must be a percentage from 0 to 100");
     }
     Ok((access, operation))
-}
-
-fn random_bytes(options: &Options) -> Read<u64> {
-    let ratio = options.real("compress_ratio");
-    if !(1.0..=RATIO_MAX).contains(&ratio) {
-        return refuse("compress_ratio", format!("it must be a number from 1 to {RATIO_MAX}"));
-    }
-    Ok((SECTOR as f64 / ratio).round() as u64)
 }
 
 fn files(options: &Options, block: u64) -> Read<(u64, u64)> {

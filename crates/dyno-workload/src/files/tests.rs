@@ -36,7 +36,7 @@ fn only_these_workloads_work_on_files() {
             _ => Target::Sql,
         };
         let planned = made(&spec.name, &[], 1).unwrap();
-        assert_eq!((spec.target, planned.works_on()), (expected, expected), "{}", spec.name);
+        assert_eq!((spec.target, planned.outline().target), (expected, expected), "{}", spec.name);
     }
 }
 
@@ -252,7 +252,7 @@ fn figures_are_of_bytes_and_cpu() {
     let figures: Vec<f64> = made.figures(&step).into_iter().map(|(_, value)| value).collect();
     assert_eq!(figures, [2_048_000.0, 10.0]);
     let ids: Vec<_> = made.figures(&step).into_iter().map(|(id, _)| id).collect();
-    assert_eq!(ids, made.metrics().iter().map(|metric| metric.id).collect::<Vec<_>>());
+    assert_eq!(ids, made.outline().metrics.iter().map(|metric| metric.id).collect::<Vec<_>>());
     let nothing = MeasuredStep { committed: &[0], ..MeasuredStep::default() };
     assert!(made.figures(&nothing).is_empty());
 }

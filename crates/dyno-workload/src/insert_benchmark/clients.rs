@@ -121,7 +121,8 @@ impl Inserter {
             schema::table_name(role.table)
         );
         let values = &role.bench.settings.values;
-        let mut sql = Vec::with_capacity(head.len() + statement_room(values, role.per_commit));
+        let room = role.per_commit as usize * (ROW_BYTES + values.data_length_max as usize);
+        let mut sql = Vec::with_capacity(head.len() + room + 2 * ROW_BYTES);
         sql.extend_from_slice(head.as_bytes());
         let (lead, products) = (Lead::default(), role.bench.products.client());
         Inserter { role, lead, now, products, sql, head: head.len(), is_again: false }
@@ -508,10 +509,6 @@ const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 /// Longest text of a row without its data: five numbers of at most ten digits, the time and signs.
 const ROW_BYTES: usize = 96;
 
-pub(super) fn statement_room(values: &Values, rows: u64) -> usize {
-    rows as usize * (ROW_BYTES + values.data_length_max as usize) + 2 * ROW_BYTES
-}
-
 /// Appends a row to a multi-row INSERT: `(now(),1,2,3,4.00,'aaaaab')`. Returns its product.
 pub(super) fn push_row(
     out: &mut Vec<u8>,
@@ -534,7 +531,14 @@ pub(super) fn push_row(
     };
     push_cents(out, cents);
     out.extend_from_slice(b",'");
-    push_data(out, values, random);
+    // Column `data` has uniform length, and ends in random letters: three quarters of the random
+    // percentage, as base64 has six bits a letter; the rest is `a`.
+    let spread = values.data_length_max - values.data_length_min;
+    let length = values.data_length_min + random.below(spread + 1);
+    let n_random = length * 3 * values.data_random_pct / 400;
+    out.resize(out.len() + length as usize, b'a');
+    let first_random = out.len() - n_random as usize;
+    write_letters(&mut out[first_random..], LETTERS, random);
     out.extend_from_slice(b"')");
     product as u64
 }
@@ -549,17 +553,6 @@ pub(super) fn push_cents(out: &mut Vec<u8>, cents: i64) {
     push_decimal(out, cents / 100);
     let rest = (cents % 100) as u8;
     out.extend_from_slice(&[b'.', b'0' + rest / 10, b'0' + rest % 10]);
-}
-
-/// Column `data` has uniform length, and ends in random letters: three quarters of the random
-/// percentage, as base64 has six bits a letter; the rest is `a`.
-fn push_data(out: &mut Vec<u8>, values: &Values, random: &mut RandomStream) {
-    let spread = values.data_length_max - values.data_length_min;
-    let length = values.data_length_min + random.below(spread + 1);
-    let n_random = length * 3 * values.data_random_pct / 400;
-    out.resize(out.len() + length as usize, b'a');
-    let first_random = out.len() - n_random as usize;
-    write_letters(&mut out[first_random..], LETTERS, random);
 }
 
 // Rows by table that clients of all steps inserted and deleted, for the audit. The load generator

@@ -206,7 +206,10 @@ impl Plan<'_> {
         if self.settings.deletes == Deletes::Off {
             return None;
         }
-        let transactions = deletes + min_queries(deletes, self.settings.resync);
+        // The smallest id is asked for before the first delete, and every `resync` deletes.
+        let resync = self.settings.resync;
+        let n_mins = if resync == 0 { 1 } else { deletes.div_ceil(resync).max(1) };
+        let transactions = deletes + n_mins;
         let pacing = pacing(transactions as f64 / deletes as f64);
         let role = self.role(Duty::Delete, pacing, Some(transactions));
         Some((Duty::Delete, Role { clients: self.n_tables, ..role }))
@@ -249,9 +252,4 @@ impl Plan<'_> {
             rate * inserters
         ))
     }
-}
-
-/// Questions for the smallest id: before the first delete, and every `resync` deletes.
-pub(super) fn min_queries(deletes: u64, resync: u64) -> u64 {
-    if resync == 0 { 1 } else { deletes.div_ceil(resync).max(1) }
 }

@@ -89,7 +89,7 @@ fn options_of_a_script_are_options_of_the_workload() {
     assert_eq!(options["n"], "5");
     assert_eq!(options["on"], "off");
     assert_eq!(options["script_sha256"], "abc");
-    assert!(workload.makes_nothing() && workload.tables(Dialect::MySql).is_empty());
+    assert!(workload.outline().makes_nothing && workload.tables(Dialect::MySql).is_empty());
     assert_eq!(workload.kinds(), ["mine"]);
     assert!(workload.check(Dialect::Sqlite).is_err());
     let refused = planned(&[("script", "mine.lua"), ("n", "many")]).err().unwrap();

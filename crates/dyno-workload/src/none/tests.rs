@@ -20,7 +20,11 @@ fn it_is_one_step_in_which_nobody_sends_anything() {
     let [step] = workload.steps() else { panic!("it has one step") };
     assert_eq!((&*step.name, step.limit), ("observe", Nanoseconds::from_secs(7)));
     assert_eq!((step.connections(), step.ends_by_quota()), (0, false));
-    assert!(workload.kinds().is_empty() && workload.makes_nothing() && !workload.needs_rows());
+    assert!(
+        workload.kinds().is_empty()
+            && workload.outline().makes_nothing
+            && !workload.outline().needs_rows
+    );
     for dialect in Dialect::ALL {
         assert!(workload.check(dialect).is_ok() && workload.tables(dialect).is_empty());
         assert!(workload.audit_queries(dialect).is_empty());
@@ -30,7 +34,7 @@ fn it_is_one_step_in_which_nobody_sends_anything() {
 #[test]
 fn how_often_and_what_is_observed_are_options() {
     let check = |given: &[(&str, &str)], every: Nanoseconds, process: Option<i32>| {
-        let observation = planned(given, 7).unwrap().observation();
+        let observation = planned(given, 7).unwrap().outline().observation;
         assert_eq!(observation, Some(Observation { every, process }), "{given:?}");
     };
     check(&[], Nanoseconds::SECOND, None);

@@ -15,31 +15,11 @@ use crate::ErrorDetails;
 use crate::options::{any_count, word};
 use crate::prelude::*;
 
+pub use crate::tpcb::Protocol;
 pub use statistics::{CommandTotals, Failure, Moments, ScriptTotals, Statistics};
 
 /// The name in the catalogue, where scripts are run by `dyno pgbench`.
 pub const NAME: &str = "pgbench";
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// As text with the values in it.
-    #[default]
-    Simple,
-    /// Parsed for each execution, with parameters.
-    Extended,
-    /// Prepared when first executed, with parameters.
-    Prepared,
-}
-
-impl Protocol {
-    /// All of them, in pgbench's order.
-    pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
-
-    /// The name on the command line and in results.
-    pub fn word(self) -> &'static str {
-        ["simple", "extended", "prepared"][self as usize]
-    }
-}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct WeightedScript {
@@ -228,7 +208,7 @@ impl Workload for PgBench {
         if dialect == Dialect::PostgreSql {
             return Ok(());
         }
-        if !dialect.has_transactions() && !self.makes_nothing() {
+        if !dialect.has_transactions() && !self.outline().makes_nothing {
             let why = "pgbench's own tables need transactions and UPDATE, and ClickHouse has neither; write \
                        `tables = \"none\"` and a script of statements that it has";
             return Err(why.to_owned());
@@ -239,7 +219,7 @@ impl Workload for PgBench {
             return Err(format!("option `protocol`: `{word}` is PostgreSQL's; use `simple`"));
         }
         let why = "\\gset and \\aset need PostgreSQL".to_owned();
-        if self.needs_rows() { Err(why) } else { Ok(()) }
+        if self.outline().needs_rows { Err(why) } else { Ok(()) }
     }
 
     fn check_load(&self, is_open: bool) -> Result<(), String> {

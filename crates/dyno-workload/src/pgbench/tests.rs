@@ -216,12 +216,12 @@ fn a_study_plans_scripts_with_their_tables() {
     let workload = plan("a.sql", &[("scale", "3")]).unwrap();
     let tables = workload.tables(Dialect::PostgreSql);
     assert_eq!(tables.iter().map(|table| table.rows).sum::<u64>(), 3 + 30 + 300_000);
-    assert!(!workload.makes_nothing());
+    assert!(!workload.outline().makes_nothing);
     assert!(workload.options().contains(&("script_sha256".to_owned(), "abc".to_owned())));
     let ran = Fake::new(Dialect::Sqlite).run(&MadeWorkload::new(workload), 1);
     assert_eq!(ran.sent_text(), "SELECT 3;\n");
     let bare = plan("select-only", &[("tables", "none")]).unwrap();
-    assert!(bare.makes_nothing() && bare.tables(Dialect::MySql).is_empty());
+    assert!(bare.outline().makes_nothing && bare.tables(Dialect::MySql).is_empty());
     let prepared = plan("a.sql", &[("protocol", "prepared")]).unwrap();
     assert!(prepared.check(Dialect::MySql).unwrap_err().contains("use `simple`"));
     let why = |script: &str| plan(script, &[]).err().expect("it is refused").to_string();

@@ -64,12 +64,6 @@ struct SysbenchClients {
     ledger: Option<Arc<Ledger>>,
 }
 
-impl Shape {
-    fn draws_from_all_rows(self) -> bool {
-        matches!(self, Shape::Mix(_) | Shape::Insert)
-    }
-}
-
 impl Workload for Sysbench {
     fn outline(&self) -> &Outline {
         &self.outline
@@ -154,7 +148,7 @@ impl Workload for Sysbench {
 
     /// By the random digits of `c`.
     fn noting_commits(self: Arc<Self>) -> Result<Arc<dyn Workload>, &'static str> {
-        if !self.counts_commits() {
+        if !self.outline().counts_commits {
             return Err("its audit does not count its transactions");
         }
         Ok(Arc::new(Sysbench { notes_commits: true, ..Sysbench::clone(&self) }))
@@ -162,7 +156,8 @@ impl Workload for Sysbench {
 
     fn clients(self: Arc<Self>) -> Arc<dyn Clients> {
         let rows = self.settings.distribution.over(self.settings.table_size);
-        let drawn = self.settings.shape.draws_from_all_rows().then(|| rows.counted());
+        let draws_from_all = matches!(self.settings.shape, Shape::Mix(_) | Shape::Insert);
+        let drawn = draws_from_all.then(|| rows.counted());
         let ledger = self.notes_commits.then(|| {
             Ledger::new(NotedRows {
                 tables: (1..=self.settings.n_tables).map(|n| format!("sbtest{n}")).collect(),

@@ -83,7 +83,7 @@ impl Settings {
     }
 
     pub(super) fn fill_row(&self, table_idx: usize, number: u64, row: &mut Row) {
-        let mut random = row_stream(self.seeds[table_idx], number);
+        let mut random = self.seeds[table_idx].derive("", number).stream();
         row.push_integer(number as i64 + 1);
         row.push_integer(self.k.draw(&mut random) as i64 + 1);
         row.push_text_with(|bytes| push_groups(bytes, C_GROUPS, &mut random));
@@ -104,9 +104,4 @@ pub(super) fn bulk_tables(n_tables: u64) -> Vec<Table> {
             after: Vec::new(),
         })
         .collect()
-}
-
-/// The stream of one row: no row before it has to be made.
-fn row_stream(table: Seed, number: u64) -> RandomStream {
-    table.derive("", number).stream()
 }

@@ -76,7 +76,7 @@ impl Script {
 }
 
 const fn times(name: &'static str, default: &'static str, help: &'static str) -> OptionSpec {
-    OptionSpec::count(name, default, help).within(0, 1_000_000)
+    count(name, default, 0, 1_000_000).help(help)
 }
 
 const TABLES: &[OptionSpec] = &[

@@ -23,17 +23,11 @@ pub(super) enum StatementKind {
 pub(super) const N_STATEMENT_KINDS: usize = 9;
 
 impl StatementKind {
-    const ALL: [StatementKind; N_STATEMENT_KINDS] = [
-        StatementKind::PointSelect,
-        StatementKind::SimpleRange,
-        StatementKind::SumRange,
-        StatementKind::OrderRange,
-        StatementKind::DistinctRange,
-        StatementKind::IndexUpdate,
-        StatementKind::NonIndexUpdate,
-        StatementKind::Delete,
-        StatementKind::Insert,
-    ];
+    const ALL: [StatementKind; N_STATEMENT_KINDS] = {
+        use StatementKind::*;
+        let [a, b, c, d] = StatementKind::RANGES;
+        [PointSelect, a, b, c, d, IndexUpdate, NonIndexUpdate, Delete, Insert]
+    };
 
     pub(super) const RANGES: [StatementKind; 4] = {
         use StatementKind::*;
@@ -41,14 +35,8 @@ impl StatementKind {
     };
 
     fn class(self) -> StatementClass {
-        match self {
-            StatementKind::PointSelect
-            | StatementKind::SimpleRange
-            | StatementKind::SumRange
-            | StatementKind::OrderRange
-            | StatementKind::DistinctRange => StatementClass::Read,
-            _ => StatementClass::Write,
-        }
+        let is_read = self == StatementKind::PointSelect || StatementKind::RANGES.contains(&self);
+        if is_read { StatementClass::Read } else { StatementClass::Write }
     }
 }
 

@@ -67,14 +67,6 @@ impl MixClient {
         self.ids.draw(random)
     }
 
-    fn draw_keys(&mut self, random: &mut RandomStream) {
-        self.keys.clear();
-        for _ in 0..self.mix.n_keys {
-            let id = self.draw_id(random);
-            self.keys.push(Value::Integer(id));
-        }
-    }
-
     async fn ranges(
         &mut self,
         kind: StatementKind,
@@ -150,7 +142,11 @@ impl Transactions for MixClient {
         if count > 0 {
             let statement = self.places.index(StatementKind::PointSelect, self.draw_table(random));
             for _ in 0..count {
-                self.draw_keys(random);
+                self.keys.clear();
+                for _ in 0..self.mix.n_keys {
+                    let id = self.draw_id(random);
+                    self.keys.push(Value::Integer(id));
+                }
                 server.execute(statement, &self.keys).await?;
             }
         }

@@ -193,12 +193,25 @@ fn option_specs() -> Vec<OptionSpec> {
     [OPTIONS, distribution::OPTIONS].concat()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protocol {
-    Prepared,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// As text with the values in it.
+    #[default]
     Simple,
-    /// Parsed again for each execution, then executed with values.
+    /// Parsed for each execution, with parameters.
     Extended,
+    /// Prepared when first executed, with parameters.
+    Prepared,
+}
+
+impl Protocol {
+    /// All of them, in pgbench's order.
+    pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
+
+    /// The name on the command line and in results.
+    pub fn word(self) -> &'static str {
+        ["simple", "extended", "prepared"][self as usize]
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -293,7 +306,9 @@ fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
     let filled = filler(dialect);
     let accounts = format!("aid, bid int, abalance int, filler char(84) default '{filled}'");
     let mut accounts = keyed("pgbench_accounts", &accounts, scale * ACCOUNTS);
-    accounts.after.splice(..0, without_default(dialect));
+    // The default is taken away again, if a table can be changed without being rewritten.
+    let sql = "ALTER TABLE pgbench_accounts ALTER COLUMN filler DROP DEFAULT";
+    accounts.after.splice(..0, (dialect != Dialect::Sqlite).then(|| sql.to_owned()));
     let tellers = "tid, bid int, tbalance int, filler char(84)";
     let mtime = if dialect == Dialect::MySql { "datetime" } else { "timestamp" };
     vec![
@@ -316,12 +331,6 @@ fn tables(settings: &Settings, dialect: Dialect) -> Vec<Table> {
 fn filler(dialect: Dialect) -> String {
     let width = if dialect == Dialect::Sqlite { 84 } else { 0 };
     " ".repeat(width)
-}
-
-/// Takes the default away again, if a table can be changed without being rewritten.
-fn without_default(dialect: Dialect) -> Option<String> {
-    let sql = "ALTER TABLE pgbench_accounts ALTER COLUMN filler DROP DEFAULT";
-    (dialect != Dialect::Sqlite).then(|| sql.to_owned())
 }
 
 fn key_column(dialect: Dialect, key: &str, aid: &str) -> String {

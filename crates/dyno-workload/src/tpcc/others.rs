@@ -36,11 +36,6 @@ impl Scratch {
         self.history.extend_from_slice(b"    ");
     }
 
-    /// It ends with the district just returned.
-    fn names_district(&mut self, tx: &Tx<'_>) {
-        tx.kept().write_text(0, 0, &mut self.history);
-    }
-
     /// Puts the payment before the data just returned.
     fn writes_down(&mut self, tx: &Tx<'_>, inputs: &Inputs, id: i64) {
         let Inputs { w, d, ref customer, cents, .. } = *inputs;
@@ -98,7 +93,8 @@ pub(super) async fn payment(tx: &mut Tx<'_>, inputs: &Inputs, scratch: &mut Scra
     let read = |tx: &Tx<'_>, nth| {
         match nth {
             1 => scratch.names_warehouse(tx),
-            3 => scratch.names_district(tx),
+            // It ends with the district just returned.
+            3 => tx.kept().write_text(0, 0, &mut scratch.history),
             _ => {}
         }
         Ok(())
@@ -109,7 +105,8 @@ pub(super) async fn payment(tx: &mut Tx<'_>, inputs: &Inputs, scratch: &mut Scra
         id = middle_customer(tx)?;
         tx.ask(Sql::PayingCustomer, [customer.w, customer.d, id]).await?;
     }
-    let is_bad = has_bad_credit(tx)?;
+    let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
+    let is_bad = credit == b"BC";
     if is_bad {
         tx.ask(Sql::CustomerData, [customer.w, customer.d, id]).await?;
         scratch.writes_down(tx, inputs, id);
@@ -120,11 +117,6 @@ pub(super) async fn payment(tx: &mut Tx<'_>, inputs: &Inputs, scratch: &mut Scra
     let pay: Ask<'_> = if is_bad { (Sql::PayBadCustomer, &bad) } else { (Sql::PayCustomer, &good) };
     let history = scratch.history_values(inputs, id);
     tx.exchange_and_commit(&[pay, (Sql::InsertHistory, &history)], true).await
-}
-
-fn has_bad_credit(tx: &Tx<'_>) -> Done<bool> {
-    let credit = tx.kept().text(0, 9).ok_or_else(|| missing("customer of a payment"))?;
-    Ok(credit == b"BC")
 }
 
 pub(super) async fn order_status(tx: &mut Tx<'_>, inputs: &Inputs) -> Done {

@@ -425,7 +425,8 @@ impl Stats {
         }
         let values = self.few.keys().map(|text| match is_text {
             true => quoted(text),
-            false => number_in_toml(text),
+            // TOML has no `007`.
+            false => text.parse::<i64>().map_or_else(|_| text.to_string(), |n| n.to_string()),
         });
         Some(one_of(values, self.few.values()))
     }
@@ -534,11 +535,6 @@ impl Stats {
         let constant = constant.or_else(|| self.word().filter(|_| !is_constant));
         constant.map(quoted).or_else(|| self.one_of(true))
     }
-}
-
-/// The same whole number as TOML writes it, which has no `007`.
-fn number_in_toml(text: &str) -> String {
-    text.parse::<i64>().map_or_else(|_| text.to_owned(), |whole| whole.to_string())
 }
 
 /// A generator that draws one of these values.
