@@ -109,7 +109,7 @@ pub(crate) fn distance(left: &str, right: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests_of_settings_check {
+mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
     use std::sync::Arc;

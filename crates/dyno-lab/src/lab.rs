@@ -135,7 +135,7 @@ impl Calibration {
 }
 
 #[cfg(test)]
-mod tests_of_calibration {
+mod tests {
     use super::*;
 
     #[test]

@@ -327,7 +327,7 @@ impl Place<'_> {
     /// `None` without a router.
     fn pool(&self) -> Option<Use> {
         self.routers().next()?;
-        let queues = [known::PGBOUNCER_WAITING, known::HAPROXY_QUEUED];
+        let queues = [known::POOLER_WAITING, known::PROXY_QUEUED];
         let mut read = queues.iter().map(|id| measured_values(self.summary, id));
         let Some(queue) = read.find(|values| !values.is_empty()) else {
             return Some(Err(

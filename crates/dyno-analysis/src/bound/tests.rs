@@ -1,3 +1,5 @@
+//! Records whose limit is known, and what the rule says of them.
+
 use std::collections::BTreeMap;
 
 use dyno_record::{MemberFacts, MemberRole, PlaceFacts, ProductFacts, Run, StepSummary};

@@ -145,7 +145,6 @@
     const box = svg.viewBox.baseVal, caption = svg.closest("figure")?.querySelector("figcaption");
     const title = plain(caption?.querySelector("b")?.textContent || svg.getAttribute("aria-label"));
     const note = plain(caption?.querySelector(":scope > span:not(.more)")?.textContent || "");
-    const above = note ? 50 : 32, head = above + 16 * Math.ceil(names.length / inRow);
     const page = getComputedStyle(document.body);
     const copied = svg.cloneNode(true);
     dress(svg, copied);
@@ -155,6 +154,7 @@
     const names = drawn.length > 1 ? drawn.map(k => [k.querySelector(".l"), k.querySelector("svg").nextSibling.textContent]) : [];
     const wide = 40 + 6.4 * Math.max(0, ...names.map(([, name]) => name.length));
     const inRow = Math.max(1, Math.floor((box.width - 20) / wide));
+    const above = note ? 50 : 32, head = above + 16 * Math.ceil(names.length / inRow);
     const sheet = make("svg", { viewBox: `0 0 ${box.width} ${box.height + head}`, width: box.width,
       height: box.height + head });
     sheet.appendChild(make("rect", { width: box.width, height: box.height + head,

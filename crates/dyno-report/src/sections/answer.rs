@@ -27,7 +27,7 @@ pub(crate) fn section(page: &Page<'_>) -> Option<Section> {
     let main = picture::draw(view).into_iter().chain(sentences);
     let beside = caveats(view).into_iter().chain([conditions(view)]);
     let columns = [Block::group("main", main.collect()), Block::group("beside", beside.collect())];
-    blocks.push(Block::group("first", columns.into()));
+    blocks.push(Block::group("opening", columns.into()));
     blocks.extend(verdicts(view));
     blocks.extend(why::folded(page));
     blocks.extend(price::below(view));

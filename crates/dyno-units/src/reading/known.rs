@@ -40,8 +40,8 @@ known! {
     INNODB_ROW_LOCK_WAITS = "innodb.row_lock_wait_s_per_s";
     INNODB_ROW_LOCK_WAITING = "innodb.row_lock_waiting";
     PG_LOCK_WAITS = "pg.lock_waits";
-    PGBOUNCER_WAITING = "pgbouncer.clients_waiting";
-    HAPROXY_QUEUED = "haproxy.queued";
+    POOLER_WAITING = "pgbouncer.clients_waiting";
+    PROXY_QUEUED = "haproxy.queued";
     SERVER_DISK_READ_BYTES = "server.disk_read_bytes_per_s";
     SERVER_DISK_WRITE_BYTES = "server.disk_write_bytes_per_s";
     DISK_READS = "disk.reads_per_s";
