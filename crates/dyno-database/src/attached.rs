@@ -40,6 +40,11 @@ pub(crate) fn replaced<C>(
     }
 }
 
+/// The message of an error after which a catalog stays that Dyno made.
+pub(crate) fn stays(endpoint: &Endpoint, why: impl fmt::Display) -> String {
+    format!("{why}; the database `{}`, which Dyno created, stays", endpoint.catalog)
+}
+
 impl Hold for () {
     fn remove(self: Box<Self>, _: &Endpoint) -> Result<()> {
         Ok(())

@@ -88,8 +88,9 @@ impl OfOthers {
     pub(crate) fn refusal(all: &[OfOthers]) -> Option<String> {
         let named = OfOthers::named(all)?;
         Some(format!(
-            "reading {named} could run functions of the owner with the privileges of Dyno's user (expressions of \
-             indexes, constraints, policies); connect as the owner, or give what is read to this user or to a superuser"
+            "reading {named} could run functions of their owners with the privileges of Dyno's user (expressions of \
+             indexes, constraints, policies); connect as the owner, or make this user or a superuser the owner \
+             (ALTER TABLE … OWNER TO)"
         ))
     }
 }
@@ -224,6 +225,16 @@ mod tests {
             let expected = "BEGIN; SET LOCAL a = 1; SET LOCAL b = 2; SELECT 1 -- all\n; COMMIT";
             let given = ["SET LOCAL a = 1", "SET LOCAL b = 2"];
             assert_eq!(within(&given, "SELECT 1 -- all"), expected);
+        }
+    }
+
+    #[test]
+    fn what_dyno_made_is_marked_alike_wherever_it_is_looked_for() {
+        for sql in ALL {
+            if sql.catalog.routines.is_some() {
+                let contents = sql.catalog.contents.unwrap_or_default();
+                assert!(contents.contains(dyno_workload::TABLE_MARK), "{:?}", sql.dialect);
+            }
         }
     }
 

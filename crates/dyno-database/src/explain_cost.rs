@@ -166,11 +166,27 @@ fn first_word(sql: &str) -> String {
 
 /// All that may be a name: words, and what is between two quotes of any kind.
 pub(crate) fn words(text: &str) -> BTreeSet<String> {
-    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let plain = text.split(|c| !is_letter(c));
-    // Both sides of each quote, whichever of them is inside.
-    let quoted = ['`', '"'].into_iter().flat_map(|quote| text.split(quote));
-    plain.chain(quoted).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    // To servers, whatever is not ASCII is a letter.
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$') || !c.is_ascii();
+    let plain = text.split(|c| !is_letter(c)).map(str::to_owned);
+    // Behind each quote, whichever of them begins a name.
+    let quoted = ['`', '"'].into_iter().flat_map(|quote| {
+        text.match_indices(quote).map(move |(at, _)| until_quote(&text[at + 1..], quote))
+    });
+    plain.chain(quoted).filter(|word| !word.is_empty()).collect()
+}
+
+/// What a name is whose first quote is before the text; a quote within it is doubled.
+fn until_quote(text: &str, quote: char) -> String {
+    let mut name = String::new();
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == quote && letters.next_if_eq(&quote).is_none() {
+            break;
+        }
+        name.push(letter);
+    }
+    name
 }
 
 /// `None` if `is_stopped` between two runs. Fails, with the reason, if it is refused.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use dyno_host::{Build, Image, Keeper, Origin, Program};
-use dyno_units::{version_fits, version_numbers};
+use dyno_units::{planted_on_way, version_fits, version_numbers};
 
 use crate::error::{Result, fail};
 use crate::{BuildFacts, DeployError, ServerSpec};
@@ -106,8 +106,8 @@ impl Finder {
     /// The program to start a server with: the one in the folder of the spec, else the best that fits.
     /// Fails if none fits what is asked for.
     pub(crate) fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
-        let folders = match &spec.programs {
-            Some(folder) => vec![folder.clone(), folder.join("bin")],
+        let folders = match named_folder(spec)? {
+            Some(folder) => vec![folder.to_owned(), folder.join("bin")],
             None => self.usual_folders(keeper),
         };
         let found = self.in_folders(&folders, keeper);
@@ -153,6 +153,28 @@ impl Finder {
 
     fn in_folders(&self, folders: &[PathBuf], keeper: &Keeper) -> Vec<Installation> {
         on_machine(folders, self.program, |folder| (self.version)(folder, keeper), self.builder)
+    }
+}
+
+/// The folder that was named for the programs. Fails if another user has put it, or something into it, where everybody
+/// may.
+pub(crate) fn named_folder(spec: &ServerSpec) -> Result<Option<&Path>> {
+    let Some(folder) = spec.programs.as_deref() else { return Ok(None) };
+    let me = rustix::process::geteuid().as_raw();
+    let inner = ["", "bin", "sbin"].map(|name| folder.join(name));
+    let inside = inner.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+    let inside = inside.flatten().map(|entry| entry.path());
+    let planted = std::iter::once(folder.to_owned())
+        .chain(inside)
+        .find_map(|path| planted_on_way(&path, me).ok().flatten());
+    match planted {
+        None => Ok(Some(folder)),
+        Some((found, user)) => fail(format!(
+            "the programs in {} are not run: {} belongs to user {user} and lies in a folder that everybody may write \
+             to, so that this user decides what is in it; copy them to a folder of your own",
+            folder.display(),
+            found.display()
+        )),
     }
 }
 
@@ -257,6 +279,30 @@ mod tests {
     fn spec(version: Option<&str>, from: Option<&str>) -> ServerSpec {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         ServerSpec { version: owned(version), from: owned(from), ..ServerSpec::new("db") }
+    }
+
+    #[test]
+    fn programs_that_another_user_has_put_where_everybody_may_are_not_run() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let shared = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(shared.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        let theirs = shared.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        let check = |folder: &Path, is_refused: bool| {
+            let spec = ServerSpec { programs: Some(folder.to_owned()), ..ServerSpec::new("db") };
+            let found = named_folder(&spec).map_err(|error| error.message);
+            match is_refused {
+                false => assert_eq!(found, Ok(Some(folder))),
+                true => assert!(found.unwrap_err().contains("belongs to user 54321")),
+            }
+        };
+        check(&theirs, false);
+        check(shared.path(), false);
+        if rustix::process::geteuid().is_root() {
+            chown(&theirs, Some(54_321), None).unwrap();
+            check(&theirs, true);
+            check(shared.path(), true);
+        }
     }
 
     #[test]

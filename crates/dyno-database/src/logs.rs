@@ -1,5 +1,7 @@
 //! Logs apart from their server's data. Kept data include their logs, so logs are moved to their folder
-//! before a start on kept data, and back after the end, while no server runs.
+//! before a start on kept data, and back after the end, while no server runs. Also reads the end of a server's log. A
+//! crashing server reports stack and state in more lines than are shown, and its reason before them: of a report at the
+//! end, only the first line stays.
 
 use std::path::Path;
 use std::{fs, io};
@@ -169,7 +171,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod tests_of_server_log {
+mod tests_of_last_words {
     use super::*;
 
     /// As MariaDB 10.11 reports a crash, shortened.

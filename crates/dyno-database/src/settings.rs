@@ -1,4 +1,6 @@
-//! Settings of servers, and lists of words such as their names.
+//! Settings of servers, and lists of words such as their names. A server's programs are asked whether they accept
+//! settings, without data and without starting a server; what programs cannot know (settings of plug-ins, values that
+//! depend on each other) is reported at the first start.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -18,6 +18,8 @@ pub(crate) struct SqlSpec {
     /// Asks which tables run code of other users when they are read, or what is read with them. The condition is on
     /// those that are read, as the dialect calls them. None if no table does.
     pub(crate) tables_of_others: Option<fn(condition: &str) -> String>,
+    /// Fails, with the reason, if a statement, or a condition, reads what runs code of other users; none if nothing does.
+    pub(crate) check_read: Option<fn(&mut dyn Connection, sql: &str) -> Result<(), String>>,
     /// Fails, with the reason, if other users' functions or operators would run with the rights of Dyno's user in
     /// sessions whose statements do name tables; none if none could.
     pub(crate) check_routines: Option<fn(&mut dyn Connection) -> Result<(), String>>,

@@ -87,8 +87,14 @@ impl Words<'_> {
             }
             Question::Linear => {
                 let members = self::varied(self.study).members;
-                let of = members.as_deref().map_or(varied, |name| last_part(name).to_owned());
-                format!("whether throughput grows faster than the number of {of}")
+                let of = match members.as_deref().map(last_part) {
+                    Some(members) => format!("the number of {members}"),
+                    None if self.study.design.factors.is_empty() => {
+                        "the number of clients".to_owned()
+                    }
+                    None => varied,
+                };
+                format!("whether throughput grows faster than {of}")
             }
             Question::Saturates => "from how many clients on response time turns up".to_owned(),
             Question::Limit => {

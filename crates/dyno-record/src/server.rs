@@ -376,7 +376,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod tests_of_member {
+mod tests_of_members {
     use super::*;
 
     #[test]

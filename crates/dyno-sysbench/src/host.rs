@@ -36,9 +36,9 @@ pub trait Host: Send + Sync {
     /// Fails with why it cannot be read.
     fn file(&self, path: &str) -> Result<Module, String>;
 
-    /// Fails with why a script that is not trusted may not open this file to read it. One that cannot be opened at all is
-    /// for Lua to report, which opens it by its name.
-    fn may_open(&self, path: &Path) -> Result<(), String>;
+    /// Fails with why a script that is not trusted may not open this file to read it, or with the system's error, which
+    /// the script gets as from Lua.
+    fn may_open(&self, path: &Path) -> std::io::Result<()>;
 
     /// Where modules are looked for at first.
     fn package_path(&self) -> String;

@@ -56,9 +56,9 @@ impl Host for Page {
         }
     }
 
-    fn may_open(&self, path: &std::path::Path) -> Result<(), String> {
-        let is_refused = std::fs::metadata(path).is_ok_and(|facts| !facts.is_file());
-        if is_refused { Err("it is not for scripts".to_owned()) } else { Ok(()) }
+    fn may_open(&self, path: &std::path::Path) -> std::io::Result<()> {
+        let is_refused = !std::fs::metadata(path)?.is_file();
+        if is_refused { Err(std::io::Error::other("it is not for scripts")) } else { Ok(()) }
     }
 
     fn package_path(&self) -> String {

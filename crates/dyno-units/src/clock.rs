@@ -204,7 +204,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod tests_of_utc {
+mod tests_of_dates {
     use super::*;
 
     #[test]

@@ -266,13 +266,13 @@ struct StudyHost {
 #[cfg(feature = "lua")]
 impl StudyHost {
     fn required(&self) -> String {
-        let modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let modules = dyno_units::locked(&self.modules);
         modules.iter().map(|(name, digest)| format!("\n{name} {digest}")).collect()
     }
 
     /// Up to the limit, and the same text each time: the record has the digest of the first one.
     fn noted(&self, name: &str, module: Module) -> Result<Module, String> {
-        let mut modules = self.modules.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut modules = dyno_units::locked(&self.modules);
         if modules.len() >= MODULES_MOST && !modules.contains_key(name) {
             return Err(format!("a script of a study has at most {MODULES_MOST} modules"));
         }
@@ -304,12 +304,8 @@ impl dyno_sysbench::Host for StudyHost {
         self.noted(path, Module { path: found.display().to_string(), text })
     }
 
-    fn may_open(&self, path: &Path) -> Result<(), String> {
-        match dyno_units::open_unplanted(path) {
-            // No error of the system is of this kind.
-            Err(error) if error.kind() == std::io::ErrorKind::Other => Err(error.to_string()),
-            _ => Ok(()),
-        }
+    fn may_open(&self, path: &Path) -> std::io::Result<()> {
+        dyno_units::open_unplanted(path).map(drop)
     }
 
     fn package_path(&self) -> String {
@@ -481,15 +477,14 @@ mod tests {
         use dyno_sysbench::Host as _;
         let host = StudyHost::default();
         let check = |path: &str, expected: Result<(), &str>| {
-            assert_eq!(host.may_open(Path::new(path)), expected.map_err(str::to_owned), "{path}");
+            let found = host.may_open(Path::new(path)).map_err(|error| error.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{path}");
         };
         let not_regular = Err("it is not a regular file");
         check(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), Ok(()));
-        // Lua says so.
-        check("/nowhere/at/all", Ok(()));
+        check("/nowhere/at/all", Err("No such file or directory (os error 2)"));
         check("/dev/zero", not_regular);
         check("/", not_regular);
-        check("", Ok(()));
         check("/proc/self/environ", Err("it is a file of the kernel, which may have no end"));
     }
 

@@ -95,7 +95,7 @@ const ELSEWHERE: [Named; 2] = [
 
 /// Beside what is attributed.
 const WAITS: [(&str, &str); 3] = [
-    ("wait.row_locks", known::INNODB_ROW_LOCK_WAIT),
+    ("wait.row_locks", known::INNODB_ROW_LOCK_WAITS),
     ("wait.cpu", known::SERVER_RUN_QUEUE_WAIT),
     ("cpu.steal", known::CPU_STEAL),
 ];

@@ -18,6 +18,7 @@ use dyno_workload::{Connection, Dialect, ErrorClass, StatementError, TextRows};
 pub use batch::archive_between;
 
 use crate::Endpoint;
+use crate::dialects::sql_of;
 
 /// An archiving failed; what was archived before stays archived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,15 +149,19 @@ impl ArchiveSide {
 }
 
 /// Source, destination, source again for notes. Fails for unreachable or unsupported servers, and for those
-/// on which other users' functions would run.
-pub fn archive_sides(from: &Endpoint, to: &Endpoint) -> Result<[ArchiveSide; 3]> {
-    let open = |what: &str, endpoint: &Endpoint| {
+/// on which other users' functions would run, also in what the condition reads at the source.
+pub fn archive_sides(from: &Endpoint, to: &Endpoint, condition: &str) -> Result<[ArchiveSide; 3]> {
+    let connect = |what: &str, endpoint: &Endpoint| {
         let opened = endpoint.protocol.checked_connector(endpoint)();
-        opened
-            .map(ArchiveSide::new)
-            .map_err(|error| ArchiveError::new(format!("the {what} {endpoint}: {error}")))
+        opened.map_err(|error| ArchiveError::new(format!("the {what} {endpoint}: {error}")))
     };
-    let source = open("source", from)?;
+    let open = |what: &str, endpoint: &Endpoint| connect(what, endpoint).map(ArchiveSide::new);
+    let mut source = connect("source", from)?;
+    if let Some(check) = sql_of(source.dialect()).check_read {
+        check(source.as_mut(), condition)
+            .map_err(|why| ArchiveError::new(format!("the condition: {why}")))?;
+    }
+    let source = ArchiveSide::new(source);
     if !matches!(source.dialect, Dialect::MySql | Dialect::PostgreSql) {
         return refuse(
             "rows can be archived only from MariaDB, MySQL and PostgreSQL: deleting them \

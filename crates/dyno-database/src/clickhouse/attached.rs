@@ -4,9 +4,9 @@ use dyno_units::Nanoseconds;
 use dyno_workload::Connection;
 
 use super::connection::{self, ClickHouseConnection};
-use crate::attached::{Attached, Hold, replaced};
+use crate::attached::{Attached, Hold, replaced, stays};
 use crate::catalog::contents;
-use crate::error::{Context, Result, fail};
+use crate::error::{Context, DeployError, Result, fail};
 use crate::sql::first_cell;
 use crate::transport::CATALOG_LIMIT;
 use crate::{AttachOptions, Endpoint, LocalServer, Server, claim_catalog, drop_claimed_tables};
@@ -50,24 +50,33 @@ pub(super) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
         Err(failure) if failure.lacks_database && !options.makes_nothing => {
             maintain(endpoint, "CREATE DATABASE")?;
             is_made = true;
-            open(endpoint)?
+            open(endpoint).map_err(|error| DeployError {
+                message: stays(endpoint, &error.message),
+                ..error
+            })?
         }
         other => other.map_err(|failure| failure.error)?,
     };
     if !options.makes_nothing
         && let Err(error) = claim_catalog(&mut guard, options.allow_existing_tables)
     {
-        // Others may have been quick to put something into it.
-        let is_empty = is_made && contents(&mut guard).is_ok_and(|left| left.is_empty());
         drop(guard);
-        if is_empty {
-            maintain(endpoint, "DROP DATABASE")?;
-        }
-        return Err(error.into());
+        return fail(match is_made && !drop_made(endpoint) {
+            true => stays(endpoint, error),
+            false => error.to_string(),
+        });
     }
     let local = LocalServer::find(endpoint, &mut guard);
     let hold = GuardedServer { guard, is_made };
     Ok(Box::new(Attached::new(endpoint, options, local, hold)))
+}
+
+/// Drops a catalog that cannot be used after all, over connections of its own: the one that was used may be lost. False
+/// if it stays, as it does if others were quick to put something into it.
+fn drop_made(endpoint: &Endpoint) -> bool {
+    let is_empty = open(endpoint)
+        .is_ok_and(|mut connection| contents(&mut connection).is_ok_and(|left| left.is_empty()));
+    is_empty && maintain(endpoint, "DROP DATABASE").is_ok()
 }
 
 impl Hold for GuardedServer {

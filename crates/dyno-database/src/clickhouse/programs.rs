@@ -1,6 +1,5 @@
 //! Finds ClickHouse's program on this machine.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -42,7 +41,7 @@ fn version_in(folder: &Path, keeper: &Keeper) -> Option<String> {
 
 fn read(program: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(program)?.take(READ_MAX).read_to_end(&mut bytes)?;
+    dyno_units::open_named(program)?.take(READ_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

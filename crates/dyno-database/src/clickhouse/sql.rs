@@ -36,6 +36,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
     guard: &[],
     probe_session: &[],
     tables_of_others: None,
+    check_read: None,
     check_routines: None,
     // A database, or anything else, that the user may not use.
     no_right: &["291", "497"],

@@ -4,9 +4,9 @@ use dyno_workload::{Connection, StatementError};
 
 use super::MySqlConnection;
 use super::sql::quoted;
-use crate::attached::{Attached, Hold};
+use crate::attached::{Attached, Hold, stays};
 use crate::catalog::{claim_catalog, contents, drop_claimed_tables};
-use crate::error::{Context, Result};
+use crate::error::{Context, Result, fail};
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
 use crate::{AttachOptions, Endpoint, LocalServer, Server};
@@ -28,11 +28,11 @@ pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
     if !options.makes_nothing
         && let Err(error) = claim_catalog(&mut connection, options.allow_existing_tables)
     {
-        if catalog {
-            // The first error is the one to report.
-            let _ = drop_catalog(&mut connection, &endpoint.catalog);
-        }
-        return Err(error.into());
+        drop(connection);
+        return fail(match catalog && !drop_made(endpoint) {
+            true => stays(endpoint, error),
+            false => error.to_string(),
+        });
     }
     Ok(Box::new(Attached::new(endpoint, options, local, Made { catalog })))
 }
@@ -56,12 +56,22 @@ fn use_catalog(
     Ok(true)
 }
 
-/// Unless another user has put tables, routines or events into it.
-fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<(), StatementError> {
-    if contents(connection)?.is_empty() {
+/// Drops a catalog that cannot be used after all, over a connection of its own: the one that was used may be lost. False
+/// if it stays.
+fn drop_made(endpoint: &Endpoint) -> bool {
+    super::connect(endpoint).is_ok_and(|mut connection| {
+        connection.set_cold_limit(CATALOG_LIMIT.0);
+        drop_catalog(&mut connection, &endpoint.catalog).is_ok_and(|is_dropped| is_dropped)
+    })
+}
+
+/// False if another user has put tables, routines or events into it, for which it stays.
+fn drop_catalog(connection: &mut MySqlConnection, catalog: &str) -> Result<bool, StatementError> {
+    let is_empty = contents(connection)?.is_empty();
+    if is_empty {
         connection.query(&format!("DROP DATABASE {}", quoted(catalog)))?;
     }
-    Ok(())
+    Ok(is_empty)
 }
 
 impl Hold for Made {
@@ -71,7 +81,7 @@ impl Hold for Made {
         connection.set_cold_limit(CATALOG_LIMIT.0);
         drop_claimed_tables(&mut connection).context(&failed)?;
         match self.catalog {
-            true => drop_catalog(&mut connection, &endpoint.catalog).context(&failed),
+            true => drop_catalog(&mut connection, &endpoint.catalog).context(&failed).map(drop),
             false => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dyno_host::{Image, Keeper, Origin, Program};
 
 use crate::error::{Result, fail};
-use crate::installation::{base_of, builder_in, choose, missing, missing_in_image};
+use crate::installation::{base_of, builder_in, choose, missing, missing_in_image, named_folder};
 use crate::{DeployError, Installation, ServerSpec};
 
 /// Where programs are, below the folder of an installation.
@@ -89,7 +89,7 @@ pub(super) fn find_install(spec: &ServerSpec, keeper: &Keeper) -> Result<Install
     if let Some(image) = &spec.image {
         return in_image(brand, keeper.image(image)?, spec, keeper);
     }
-    let found = match &spec.programs {
+    let found = match named_folder(spec)? {
         // A folder that was named is the only one: a server from elsewhere would be another one.
         Some(folder) => vec![in_folder(brand, folder, keeper)?],
         None => installations(brand, keeper),

@@ -136,6 +136,7 @@ fn product(brand: &'static Brand, spec: ProductSpec) -> Product {
 
 fn dump_commands(order: &DumpOrder<'_>) -> Option<DumpCommands> {
     let threads = order.threads;
+    // Dyno's own dump has all tables but the list of those that it made.
     Some(DumpCommands {
         dump: format!("$DYNO_PROGRAM dump $DYNO_URL $DYNO_SCRATCH/dump --threads {threads}"),
         restore: format!("$DYNO_PROGRAM restore $DYNO_SCRATCH/dump $DYNO_URL --threads {threads}"),

@@ -26,10 +26,11 @@ const ASK_LINKS: [&str; 3] = [
      WHERE routine_schema NOT IN ('sys', 'mysql')",
 ];
 
-/// Views that run, with the functions that they call, with the rights of whoever reads them: catalog, name, who made it,
-/// 1 if that is another user, and its text. Others run with the rights of who made them.
+/// Views that run, with the functions that they call, with the rights of this user, who reads or made them: catalog, name,
+/// who made it, 1 if that is another user, and its text. Others run with the rights of who made them.
 const ASK_VIEWS: &str = "SELECT table_schema, table_name, definer, definer <> CURRENT_USER(), view_definition \
-     FROM information_schema.VIEWS WHERE security_type = 'INVOKER' AND table_schema NOT IN ('sys', 'mysql')";
+     FROM information_schema.VIEWS WHERE (security_type = 'INVOKER' OR definer = CURRENT_USER()) \
+     AND table_schema NOT IN ('sys', 'mysql')";
 
 /// A table without transactions.
 #[derive(Debug)]
@@ -223,6 +224,7 @@ mod tests {
             view("shop", "Trap", "1", "select f()"),
             view("shop", "mine", "0", "select * from `shop`.`trap`"),
             view("shop", "plain", "0", "select * from `shop`.`orders`"),
+            view("shop", "a`b", "1", "select f()"),
             view("other", "far", "1", "select f()"),
         ];
         let check = |sql: &str, expected: Option<&str>| {
@@ -238,6 +240,9 @@ mod tests {
         check("SELECT * FROM orders, plain, far", None);
         check("SELECT * FROM TRAP", Some("`shop`.`Trap`"));
         check("SELECT * FROM mine", Some("`shop`.`Trap`"));
+        check("SELECT * FROM `a``b`", Some("`shop`.`a`b`"));
+        // Views of this user run what they name as this user, whatever their security.
+        assert!(ASK_VIEWS.contains("(security_type = 'INVOKER' OR definer = CURRENT_USER())"));
         check("SELECT * FROM `other`.far", Some("`other`.`far`"));
     }
 

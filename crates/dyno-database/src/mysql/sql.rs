@@ -49,6 +49,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         "SET SESSION TRANSACTION READ ONLY",
     ],
     tables_of_others: None,
+    check_read: Some(super::reach::check_views),
     check_routines: None,
     // Of a right of the whole server, of a table, of a catalog.
     no_right: &["1227", "1142", "1044"],

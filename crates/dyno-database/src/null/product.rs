@@ -50,6 +50,7 @@ fn start(wire: Wire, title: &str, launch: &Launch<'_>) -> Result<Box<dyn Server>
             Ok(Box::new(NullProduct { server, settings, title, folder, keeper }))
         }
         Err(error) => {
+            // The first error is the one to report; a folder that stays is found as a leftover.
             let _ = keeper.remove_folder(&folder);
             fail(format!("cannot start a null server in {}: {error}", folder.display()))
         }

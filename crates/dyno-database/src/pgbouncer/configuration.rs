@@ -12,14 +12,25 @@ use crate::{Address, Endpoint, RouterLaunch, RouterSpec};
 
 pub(super) fn options() -> Vec<OptionSpec> {
     vec![
-        word("pool_mode", &["session", "transaction", "statement"]).help("When a client gives its server connection back: when it disconnects, after each \
-             transaction, after each statement."),
+        word("pool_mode", &["session", "transaction", "statement"]).help(
+            "When a client gives its server connection back: when it disconnects, after each \
+             transaction, after each statement.",
+        ),
         any_count("pool_size", "20").help("Maximum number of connections to the server."),
-        any_count("min_pool_size", "0").help("Minimum number of connections to the server that stay open."),
-        any_count("reserve_pool_size", "0").help("Further connections to the server for clients that have waited for 5 s."),
-        any_count("max_clients", "0").help("Maximum number of client connections; 0 for as many as the study has clients, plus some."),
-        any_count("query_wait_timeout", "120").help("Seconds that a client waits for a connection before it is disconnected; 0 for no limit."),
-        any_count("server_idle_timeout", "600").help("Seconds after which an idle connection to the server is closed."),
+        any_count("min_pool_size", "0")
+            .help("Minimum number of connections to the server that stay open."),
+        any_count("reserve_pool_size", "0")
+            .help("Further connections to the server for clients that have waited for 5 s."),
+        any_count("max_clients", "0").help(
+            "Maximum number of client connections; 0 for as many as the study has clients, plus \
+             some.",
+        ),
+        any_count("query_wait_timeout", "120").help(
+            "Seconds that a client waits for a connection before it is disconnected; 0 for no \
+             limit.",
+        ),
+        any_count("server_idle_timeout", "600")
+            .help("Seconds after which an idle connection to the server is closed."),
     ]
 }
 

@@ -10,10 +10,10 @@ use super::protocol::ScramCache;
 use super::sql::{literal, quote_name};
 use super::startup::{self, OpenError};
 use super::{connect, routines};
-use crate::attached::{Attached, Hold, replaced};
+use crate::attached::{Attached, Hold, replaced, stays};
 use crate::catalog::contents;
 use crate::dialects::ask;
-use crate::error::{Context, Result, fail};
+use crate::error::{Context, DeployError, Result, fail};
 use crate::sql::first_cell;
 use crate::transport::CATALOG_LIMIT;
 use crate::waiting::SET_UP_LIMIT;
@@ -45,12 +45,8 @@ pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
     let mut made_with = None;
     let mut guard = match startup::open(endpoint, &ScramCache::default()) {
         Err(OpenError { code: Some(code), .. }) if code == NO_CATALOG && !options.makes_nothing => {
-            make_catalog(endpoint)?;
-            let mut guard = connect(endpoint)?;
-            // Before 15, every user may create objects in a new database. If Dyno may not change
-            // that, the server sends a notice.
-            guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC")?;
-            made_with = Some(contents(&mut guard)?);
+            let (guard, contents) = open_made(endpoint)?;
+            made_with = Some(contents);
             guard
         }
         other => other.map_err(|failure| failure.error)?,
@@ -65,18 +61,41 @@ pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
         claimed.map_err(|error| error.to_string())
     });
     if let Err(message) = claimed {
-        // Others may have been quick to put something into it.
-        let is_as_made = made_with.map(|made_with| is_as_made(&mut guard, &made_with));
         drop(guard);
-        if let Some(Ok(true)) = is_as_made {
-            drop_catalog(endpoint, &backends)?;
-        }
-        return fail(message);
+        let Some(made_with) = made_with else { return fail(message) };
+        return fail(match drop_made(endpoint, &backends, &made_with) {
+            true => message,
+            false => stays(endpoint, message),
+        });
     }
     let local = LocalServer::find(endpoint, &mut guard);
     let connector = noting_connector(endpoint, &backends);
     let hold = GuardedServer { guard, made_with, backends };
     Ok(Box::new(Attached { connector, ..Attached::new(endpoint, options, local, hold) }))
+}
+
+/// Makes the catalog, and opens it; also returns what it holds then.
+fn open_made(endpoint: &Endpoint) -> Result<(PgConnection, Vec<String>)> {
+    make_catalog(endpoint)?;
+    let open = || -> Result<(PgConnection, Vec<String>)> {
+        let mut guard = connect(endpoint)?;
+        // Before 15, every user may create objects in a new database. If Dyno may not change
+        // that, the server sends a notice.
+        guard.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC")?;
+        let contents = contents(&mut guard)?;
+        Ok((guard, contents))
+    };
+    open().map_err(|error| DeployError { message: stays(endpoint, &error.message), ..error })
+}
+
+/// Drops a catalog that cannot be used after all, over connections of its own: the one that was used may be lost. False
+/// if it stays, as it does if others were quick to put something into it.
+fn drop_made(endpoint: &Endpoint, backends: &Backends, made_with: &[String]) -> bool {
+    let is_empty = connect(endpoint).is_ok_and(|mut connection| {
+        note_backend(backends, &connection);
+        is_as_made(&mut connection, made_with).is_ok_and(|is_as_made| is_as_made)
+    });
+    is_empty && drop_catalog(endpoint, backends).is_ok()
 }
 
 /// Whether it holds nothing but what it was made with.

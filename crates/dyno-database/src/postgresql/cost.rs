@@ -114,19 +114,42 @@ fn named(sql: &str, visible: &str) -> String {
     format!("c.relname IN ({words}) AND (c.oid IN ({visible}) OR n.nspname IN ({words}))")
 }
 
-impl CostSource for PgCost {
-    /// Reading alone can run code of a table's owner: the statement is not planned then.
-    fn check(&mut self, sql: &str) -> Result<(), String> {
-        if words(sql).is_empty() {
-            return Ok(());
+/// Reading alone can run code of a table's owner: such a statement is not even planned. Fails with the reason.
+pub(super) fn check_read(connection: &mut dyn Connection, sql: &str) -> Result<(), String> {
+    if words(sql).is_empty() {
+        return Ok(());
+    }
+    if sql.to_ascii_lowercase().contains("u&\"") {
+        return Err(
+            "it contains a name with Unicode escapes (`U&\"…\"`): write the name itself".to_owned()
+        );
+    }
+    let visible = connection.query(VISIBLE).map_err(|error| error.to_string())?;
+    let visible: Vec<String> = visible.into_iter().flatten().flatten().collect();
+    let asked = tables_of_others(&named(sql, &visible.join(", ")));
+    let found = ask_named(connection, &asked)
+        .map_err(|error| format!("the owners of the tables cannot be read: {error}"))?;
+    let found = OfOthers::all(found.rows);
+    OfOthers::refusal(&found).map_or(Ok(()), |why| Err(connection.shown(&why)))
+}
+
+/// Runs it by the extended protocol, in which a message holds one statement: a second one could end the transaction,
+/// and with it that nothing is changed.
+fn execute_one(connection: &mut dyn Connection, sql: &str) -> Result<Reply, String> {
+    connection.set_blocking(true, 0).map_err(|error| error.to_string())?;
+    connection.begin_pipeline();
+    connection.send_text(sql);
+    connection.send_pipeline();
+    loop {
+        if let std::task::Poll::Ready(reply) = connection.poll_reply() {
+            return reply.map_err(|error| format!("the server refuses the statement: {error}"));
         }
-        let visible = self.connection.query(VISIBLE).map_err(|error| error.to_string())?;
-        let visible: Vec<String> = visible.into_iter().flatten().flatten().collect();
-        let asked = tables_of_others(&named(sql, &visible.join(", ")));
-        let found = ask_named(self.connection.as_mut(), &asked)
-            .map_err(|error| format!("the owners of the tables cannot be read: {error}"))?;
-        let found = OfOthers::all(found.rows);
-        OfOthers::refusal(&found).map_or(Ok(()), |why| Err(self.connection.shown(&why)))
+    }
+}
+
+impl CostSource for PgCost {
+    fn check(&mut self, sql: &str) -> Result<(), String> {
+        check_read(self.connection.as_mut(), sql)
     }
 
     fn counters(&mut self) -> Result<Counters, String> {
@@ -158,9 +181,12 @@ impl CostSource for PgCost {
     /// Inside a transaction like that of a run: planning may call functions.
     fn plan(&mut self, sql: &str) -> Result<Vec<String>, String> {
         self.begin()?;
-        let answer = self.connection.query(&format!("EXPLAIN {sql}"));
+        let explain = format!("EXPLAIN {sql}");
+        // Its rows come with a message that could hold more than one statement.
+        let answer = execute_one(self.connection.as_mut(), &explain)
+            .and_then(|_| self.connection.query(&explain).map_err(|error| error.to_string()));
         execute(self.connection.as_mut(), "ROLLBACK")?;
-        let rows = answer.map_err(|error| error.to_string())?;
+        let rows = answer?;
         Ok(rows.into_iter().flatten().flatten().collect())
     }
 
@@ -168,7 +194,8 @@ impl CostSource for PgCost {
     /// write. Rolled back before counters are read, as they are reported only at its end.
     fn run(&mut self, sql: Option<&str>) -> Result<Reply, String> {
         self.begin()?;
-        let reply = sql.map_or(Ok(Reply::default()), |sql| execute(self.connection.as_mut(), sql));
+        let reply =
+            sql.map_or(Ok(Reply::default()), |sql| execute_one(self.connection.as_mut(), sql));
         execute(self.connection.as_mut(), "ROLLBACK")?;
         reply
     }
@@ -184,5 +211,13 @@ mod tests {
         check("A", "c.relname IN ('a', 'A') AND (c.oid IN (1, 2) OR n.nspname IN ('a', 'A'))");
         let found = named("SELECT * FROM s.\"It's A\"", "3");
         assert!(found.contains("'it''s a', 'It''s A'") && found.contains(", 's', 's'"), "{found}");
+        // A quote in a name is doubled.
+        for (sql, name) in
+            [("TABLE \"a\"\"b\"", "a\"b"), ("TABLE \"\"\"a\"", "\"a"), ("TABLE \"a\"\"\"", "a\"")]
+        {
+            let found = named(sql, "3");
+            assert!(found.contains(&format!("'{name}'")), "{found}");
+        }
+        assert!(named("TABLE a–b", "3").contains("'a–b'"));
     }
 }

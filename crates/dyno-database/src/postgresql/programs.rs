@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use dyno_host::{Image, Keeper};
 
 use crate::error::Result;
-use crate::installation::{builder_in, choose, missing, missing_in_image, on_machine};
+use crate::installation::{
+    builder_in, choose, missing, missing_in_image, named_folder, on_machine,
+};
 use crate::{Installation, ServerSpec};
 
 /// Where Debian and its derivatives keep one folder for each version.
@@ -22,9 +24,9 @@ pub(super) fn find(spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
     if let Some(image) = &spec.image {
         return in_image(keeper.image(image)?, spec, keeper);
     }
-    let (folders, found) = match &spec.programs {
+    let (folders, found) = match named_folder(spec)? {
         Some(folder) => {
-            let folders = vec![folder.clone(), folder.join("bin")];
+            let folders = vec![folder.to_owned(), folder.join("bin")];
             let found = in_folders(&folders, keeper);
             (folders, found)
         }

@@ -48,13 +48,20 @@ pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
 pub(super) fn check_role(connection: &mut dyn Connection) -> Result<(), String> {
     let found = other_role(connection).map_err(|error| error.to_string())?;
     found.map_or(Ok(()), |(role, user)| {
+        let other = match user == SUPERUSER {
+            true => "use a user that is not a superuser, and ",
+            false => "",
+        };
         Err(connection.shown(&format!(
             "the server makes Dyno's user act as `{role}` (setting `role` or `session_authorization` of the \
              database or the user); functions of that role would get the privileges of {user}. Reset the \
-             setting, or use a user that is not a superuser, and set the role for this user alone (ALTER ROLE)"
+             setting, or {other}set the role for this user alone (ALTER ROLE)"
         )))
     })
 }
+
+/// In an answer: the connection's user is one.
+const SUPERUSER: &str = "a superuser";
 
 /// What the owner of this database has set for all sessions in it.
 const IMPOSED: &str = "SELECT one, d.datdba FROM pg_db_role_setting s \
@@ -70,7 +77,7 @@ const CHOSEN: &str = "SELECT one FROM pg_db_role_setting s JOIN pg_roles u ON u.
 /// that was imposed; and whose privileges that would give.
 fn other_role(connection: &mut dyn Connection) -> Result<Option<(String, String)>> {
     let sql = format!(
-        "SELECT current_user::text, CASE WHEN rolsuper THEN 'a superuser' ELSE 'the user' END FROM pg_roles \
+        "SELECT current_user::text, CASE WHEN rolsuper THEN '{SUPERUSER}' ELSE 'the user' END FROM pg_roles \
          WHERE rolname = session_user AND ((rolsuper AND current_user <> session_user) \
          OR EXISTS (SELECT 1 FROM ({IMPOSED}) i WHERE one LIKE 'session\\_authorization=%' \
          OR (one = 'role=' || current_user AND current_user <> session_user \

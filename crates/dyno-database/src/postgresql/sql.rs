@@ -29,6 +29,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         "SET LOCAL jit = off",
     ],
     tables_of_others: Some(tables_of_others),
+    check_read: Some(super::cost::check_read),
     check_routines: Some(routines::check),
     // SQLSTATE `insufficient_privilege`.
     no_right: &["42501"],

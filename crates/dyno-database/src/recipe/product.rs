@@ -11,7 +11,7 @@ use super::private;
 use super::text::{ListensOn, Recipe};
 use crate::data::build_of;
 use crate::error::{Result, fail};
-use crate::installation::{builder_in, choose, on_machine};
+use crate::installation::{builder_in, choose, named_folder, on_machine};
 use crate::{
     DataShape, DeployError, Installation, Launch, Part, Place, Product, ProductSpec, Server,
     ServerSpec,
@@ -64,8 +64,8 @@ impl FromRecipe {
 
     /// The program to start a server with: the one in the folder of the spec, else the best that fits.
     fn find(&self, spec: &ServerSpec, keeper: &Keeper) -> Result<Installation> {
-        let folders = match &spec.programs {
-            Some(folder) => vec![folder.clone(), folder.join("bin"), folder.join("sbin")],
+        let folders = match named_folder(spec)? {
+            Some(folder) => vec![folder.to_owned(), folder.join("bin"), folder.join("sbin")],
             None => self.folders(keeper),
         };
         let found = self.in_folders(&folders, keeper);

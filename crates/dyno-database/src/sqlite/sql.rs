@@ -31,6 +31,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
     guard: &[],
     probe_session: &["PRAGMA busy_timeout = 100"],
     tables_of_others: None,
+    check_read: None,
     check_routines: None,
     no_right: &[],
     hidden_text: |_| None,

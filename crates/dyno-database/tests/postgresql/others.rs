@@ -48,8 +48,20 @@ fn tables_of_others_are_not_read() {
     check("SELECT count(*) FROM pg_catalog.pg_class", None);
     check("SELECT * FROM Orders WHERE id = 1", Some("public.orders"));
     check("SELECT * FROM \"public\".\"orders\"", Some("public.orders"));
+    let long = "x".repeat(70);
+    for name in [&long, "a\"b"] {
+        let quoted = format!("\"{}\"", name.replace('"', "\"\""));
+        mallory.query(&format!("CREATE TABLE {quoted} (id int)")).unwrap();
+        check(
+            &format!("TABLE {quoted}"),
+            Some(&format!("public.{}", name.get(..63).unwrap_or(name))),
+        );
+    }
+    check(&format!("TABLE {long}"), Some(&format!("public.{}", &long[..63])));
     // What a view names is read with the view.
     check("SELECT * FROM seen", Some("public.parts"));
+    let why = source.check("TABLE U&\"\\006frders\"").unwrap_err();
+    assert!(why.contains("Unicode escapes"), "{why}");
     // The trap is one.
     for table in ["orders", "seen"] {
         let why = owner.query(&format!("SELECT * FROM {table}")).unwrap_err().to_string();
@@ -57,7 +69,10 @@ fn tables_of_others_are_not_read() {
     }
     crate::open(&server).query("CREATE DATABASE owned_to").unwrap();
     let there = Endpoint { catalog: "owned_to".to_owned(), ..endpoint.clone() };
-    let [mut from, mut to, mut notes] = archive_sides(&endpoint, &there).unwrap();
+    let condition = "id IN (SELECT id FROM parts)";
+    let why = archive_sides(&endpoint, &there, condition).err().expect("refused").to_string();
+    assert!(why.contains("`public.parts` of `mallory`"), "{why}");
+    let [mut from, mut to, mut notes] = archive_sides(&endpoint, &there, "true").unwrap();
     let mut refused = |table: &str, expected: &str| {
         let options = ArchiveOptions { table: table.to_owned(), ..of_orders() };
         let archived = archive_between(&mut from, &mut to, &mut notes, &options, &mut |_| true);

@@ -134,7 +134,13 @@ fn mariadb_keeps_what_could_not_be_rolled_back() {
         "INSERT INTO old VALUES (1), (2), (3)",
         "INSERT INTO watched VALUES (1)",
         "INSERT INTO versioned VALUES (1)",
+        "CREATE DEFINER = 'mallory'@'localhost' SQL SECURITY INVOKER VIEW `a``trap` AS SELECT lose()",
+        "CREATE SQL SECURITY DEFINER VIEW mine AS SELECT * FROM `a``trap`",
     ]);
+    // What runs as this user does so behind a view of its own, too.
+    for sql in ["SELECT * FROM `a``trap`", "SELECT * FROM mine"] {
+        check_refused(&server, sql, Access::ReadOnly, "of `mallory@localhost`");
+    }
     let n_rows = |table: &str| {
         let rows = server.connect().query(&format!("SELECT COUNT(*) FROM {table}")).unwrap();
         rows[0][0].clone().unwrap()
@@ -175,6 +181,12 @@ fn postgresql_keeps_its_rows_whatever_a_function_does() {
          CASE WHEN current_setting('transaction_read_only') = 'off' THEN lose() END";
     explain(&server, unlocked, Access::ReadOnly).unwrap();
     explain(&server, "SELECT lose()", Access::RolledBack).unwrap();
+    for sql in ["SELECT 1; COMMIT; DELETE FROM kept", "DELETE FROM kept; COMMIT"] {
+        let mut source = server.server().cost_source(Access::ReadOnly, &clock()).unwrap();
+        for why in [source.run(Some(sql)).unwrap_err(), source.plan(sql).unwrap_err()] {
+            assert!(why.contains("multiple commands"), "{why}");
+        }
+    }
     let left = server.connect().query("SELECT count(*) FROM kept").unwrap();
     assert_eq!(left[0][0].as_deref(), Some("3"));
 }

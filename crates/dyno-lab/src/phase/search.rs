@@ -1,4 +1,5 @@
-//! A step that probes one load after the other until the highest that holds is known.
+//! A step that probes one load after the other until the highest that holds is known, and the rules by which a load holds;
+//! METHOD.md gives the reasons.
 
 use dyno_model::Load;
 use dyno_record::{EventKind, LoadProbe, SearchSummary, StepSummary};
@@ -191,7 +192,7 @@ mod tests {
 }
 
 #[cfg(test)]
-mod tests_of_judge {
+mod tests_of_limits {
     use super::*;
 
     #[track_caller]

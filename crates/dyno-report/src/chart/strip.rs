@@ -153,7 +153,7 @@ mod tests {
         assert!(effect(&all[0], &ruler, 3.0, "worse").is_empty());
         let drawn = effect(&estimate(5.0, 1.0, 9.0), &ruler, 3.0, "better").finish();
         assert!(drawn.contains("pt better"));
-        let label = "aria-label=\"effect +5.0 % (+1.0 to +9.0 %), better\"";
+        let label = "aria-label=\"effect 1.05× (1.01–1.09×), better\"";
         assert!(drawn.contains(label), "{drawn}");
     }
 }

@@ -641,25 +641,33 @@ if not host.is_trusted then
   end
   -- Devices and pipes may have no end, or nobody who writes to them; opening one may do something.
   local open, lines, why_not_opened = io.open, io.lines, host.why_not_opened
+  -- What the system says of a file that cannot be opened, and its number.
   local function refuse_others(name, path)
     if type(path) ~= "string" then
       local given = path == nil and "no value" or type(path)
       error("bad argument #1 to '" .. name .. "' (string expected, got " .. given .. ")", 3)
     end
-    local why = why_not_opened(path)
-    if why then
+    local why, number = why_not_opened(path)
+    if why and not number then
       error("a script of a study cannot open " .. path .. ": " .. why, 3)
     end
+    return why and path .. ": " .. why, number
   end
   io.open = function(path, mode)
     if mode ~= nil and not (type(mode) == "string" and words(mode, "^rb?$")) then
       error("a script of a study cannot write files; `dyno sysbench` runs scripts that do", 2)
     end
-    refuse_others("open", path)
+    local failed, number = refuse_others("open", path)
+    if failed then
+      return nil, failed, number
+    end
     return open(path, mode)
   end
   io.lines = function(path, ...)
-    refuse_others("lines", path)
+    local failed = refuse_others("lines", path)
+    if failed then
+      error("bad argument #1 to 'lines' (" .. failed .. ")", 2)
+    end
     return lines(path, ...)
   end
 end

@@ -186,14 +186,19 @@ fn files(api: &Api<'_>, setup: &Setup<'_>) -> mlua::Result<()> {
     api.of(&setup.program.host, "read_file", move |program, lua, path: String| {
         found(lua, program.file(&path))
     })?;
-    // Why it may not be opened, if it may not.
+    // Why it may not be opened, if it may not; with a number, it is the system's error.
     api.of(&setup.program.host, "why_not_opened", |program, _, path: LuaString| {
         let path = path.as_bytes();
         if path.contains(&0) {
             // C ends the name there.
-            return Ok(Some("its name has a zero byte".to_owned()));
+            return Ok((Some("its name has a zero byte".to_owned()), None));
         }
-        Ok(program.may_open(Path::new(OsStr::from_bytes(&path))).err())
+        let Err(error) = program.may_open(Path::new(OsStr::from_bytes(&path))) else {
+            return Ok((None, None));
+        };
+        let (why, number) = (error.to_string(), error.raw_os_error());
+        let words = number.and_then(|number| why.strip_suffix(&format!(" (os error {number})")));
+        Ok((Some(words.unwrap_or(&why).to_owned()), number))
     })?;
     api.of(&setup.program.host, "execute", |program, _, command: Option<LuaString>| match command {
         None => Ok(program.execute(None)),

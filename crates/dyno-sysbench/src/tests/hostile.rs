@@ -148,7 +148,9 @@ fn only_files_that_the_host_admits_are_opened() {
     let folder = env!("CARGO_MANIFEST_DIR");
     check(&format!("print(io.open('{folder}/Cargo.toml'):read())"), "[package]");
     check(&format!("for line in io.lines('{folder}/Cargo.toml') do print(line) end"), "[lib]");
-    check("print(io.open('/nowhere/at/all'))", "No such file or directory");
+    let missing = "/nowhere/at/all: No such file or directory";
+    check("print(io.open('/nowhere/at/all'))", &format!("nil\t{missing}\t2"));
+    check("io.lines('/nowhere/at/all')", &format!("bad argument #1 to 'lines' ({missing})"));
     let refused = "a script of a study cannot open /dev/zero: it is not for scripts";
     check("io.open('/dev/zero')", refused);
     check("io.lines('/dev/zero')", refused);

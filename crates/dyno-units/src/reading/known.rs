@@ -53,7 +53,6 @@ known! {
     DISK_FLUSHES = "disk.flushes_per_s";
     NETWORK_RECEIVED_BYTES = "network.*.received_bytes_per_s";
     NETWORK_SENT_BYTES = "network.*.sent_bytes_per_s";
-    INNODB_ROW_LOCK_WAIT = "innodb.row_lock_wait_s_per_s";
     INNODB_OS_FSYNCS = "innodb.os_fsyncs_per_s";
     INNODB_DATA_FSYNCS = "innodb.data_fsyncs_per_s";
     ROCKSDB_WAL_SYNCS = "rocksdb.wal_syncs_per_s";

@@ -128,13 +128,14 @@ impl Transactions for Client {
         }
         for (nth, (step, prepared)) in transaction.steps.iter().zip(&statements[kind]).enumerate() {
             let at = (kind, nth + 1);
-            let mark = values.mark();
+            let mut mark = values.mark();
             for _ in 0..if is_undone { 1 } else { step.times } {
                 if step.reads_nothing() {
                     // The texts that were drawn the last time are drawn again.
                     values.truncate(mark);
                 } else if values.mark() > mark + FORGOTTEN_MOST {
                     values.compact();
+                    mark = values.mark();
                 }
                 draw_all(&step.lets, values, &mut drawing)
                     .map_err(|error| no_value(definition, at, &error))?;

@@ -34,8 +34,8 @@ impl Host for Quiet {
         Err("there are no files".to_owned())
     }
 
-    fn may_open(&self, _: &std::path::Path) -> Result<(), String> {
-        Err("there are no files".to_owned())
+    fn may_open(&self, _: &std::path::Path) -> std::io::Result<()> {
+        Err(std::io::Error::other("there are no files"))
     }
 
     fn package_path(&self) -> String {

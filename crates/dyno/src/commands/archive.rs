@@ -103,7 +103,7 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
     let abort = AbortFlag::new();
     signals::raise(&abort, "stopping after this batch …")?;
     let clock = SystemClock::start();
-    let [source, to, mut notes] = dyno_database::archive_sides(&from, &to)?;
+    let [source, to, mut notes] = dyno_database::archive_sides(&from, &to, &request.condition)?;
     let mut sides = [source, to];
     let before = measure(options, &mut sides, &clock)?;
     let began = clock.now();

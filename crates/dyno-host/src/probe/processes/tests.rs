@@ -80,6 +80,9 @@ impl Fixture {
     }
 }
 
+/// When a process began, in ticks, that is younger than any read.
+const LATER: u64 = 1 << 40;
+
 fn ticks(seconds: u64) -> u64 {
     seconds * rustix::param::clock_ticks_per_second()
 }
@@ -147,7 +150,8 @@ fn rates_count_new_children_from_their_birth() {
     fixture.set(root);
     fixture.read();
     fixture.set(Fake { own_ticks: ticks(101), written: 4096, switches: 10, ..root });
-    fixture.set(Fake { pid: 11, parent: 10, own_ticks: ticks(2), written: 1000, ..root });
+    let child = Fake { pid: 11, parent: 10, start_ticks: LATER, ..root };
+    fixture.set(Fake { own_ticks: ticks(2), written: 1000, ..child });
     let readings = fixture.read();
     let check = |name: &str, expected: f64| assert_eq!(readings[name], expected, "{name}");
     check("server.cpu_s_per_s", 3.0);
@@ -291,13 +295,23 @@ fn cpu_time_is_reported_by_kind_of_thread() {
 }
 
 #[test]
-fn a_process_that_joins_has_no_busier_thread_than_a_cpu() {
-    let mut fixture = Fixture::new(&[10], false);
-    fixture.set(Fake { pid: 10, parent: 1, n_threads: 2, ..Fake::default() });
-    set_thread(&fixture, 10, "a", (0, 0));
+fn what_a_process_has_used_before_it_joins_is_no_rate() {
+    let mut fixture = Fixture::new(&[10, 20, 30], false);
+    let used = |fixture: &Fixture, pid: i32, start_ticks: u64, cpu_ns: u64| {
+        fixture.set(Fake { pid, parent: 1, n_threads: 1, start_ticks, ..Fake::default() });
+        let path = fixture.folder.path().join(format!("{pid}/schedstat"));
+        fs::write(path, format!("{cpu_ns} 0 7\n")).expect("written");
+    };
+    used(&fixture, 10, 1, 0);
     fixture.read();
-    set_thread(&fixture, 11, "a", (3_600_000_000_000, 0));
-    assert_eq!(fixture.read()["server.busiest_thread_pct"], 100.0);
+    used(&fixture, 10, 1, 250_000_000);
+    used(&fixture, 20, 1, 3_600_000_000_000);
+    assert_eq!(fixture.read()["server.busiest_thread_pct"], 25.0);
+    used(&fixture, 20, 1, 3_600_500_000_000);
+    assert_eq!(fixture.read()["server.busiest_thread_pct"], 50.0);
+    // One that began since the last read began at zero.
+    used(&fixture, 30, LATER, 750_000_000);
+    assert_eq!(fixture.read()["server.busiest_thread_pct"], 75.0);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use dyno_units::Nanoseconds;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::listing::{PROBE, ThreadListing};
 use super::{Member, Members, ProcessFiles, parse_status};
@@ -56,6 +57,10 @@ pub(super) struct Threads {
     /// `None` if threads are not distinguished.
     kinds: Option<ThreadKinds>,
     known: KnownThreads,
+    /// When the processes of the last read began, by id, in clock ticks.
+    began: BTreeMap<i32, u64>,
+    /// When the last read began, in clock ticks.
+    before_ticks: u64,
     before: Option<Nanoseconds>,
 }
 
@@ -81,13 +86,25 @@ impl Threads {
         }) {
             return;
         }
+        let now_ticks = ticks_now();
         let found = self.look(members, files);
         if let Some(seconds) = passed.map(Nanoseconds::as_secs_f64).filter(|s| *s > 0.0)
             && !self.known.is_empty()
             && !found.is_empty()
         {
-            self.add_rates(&found, seconds, add);
+            // An older process that joins the group brings what it has used before.
+            let is_measured = |pid: &i32| {
+                let start = members.get(pid).map(|member| member.stat.start_ticks);
+                start.is_some_and(|start| {
+                    start >= self.before_ticks || self.began.get(pid) == Some(&start)
+                })
+            };
+            let measured = found.iter().filter(|((pid, _), _)| is_measured(pid));
+            let measured = measured.map(|(key, known)| (*key, *known)).collect();
+            self.add_rates(&measured, seconds, add);
         }
+        self.began = members.iter().map(|(pid, member)| (*pid, member.stat.start_ticks)).collect();
+        self.before_ticks = now_ticks;
         self.known = found;
         self.before = Some(now);
     }
@@ -145,7 +162,7 @@ impl Threads {
         let of_one = |(key, now): (&(i32, i32), &Known)| grown(key, now, |counts| counts.cpu_ns);
         let working = found.iter().filter(|(_, known)| known.group != Some(PROBE));
         if let Some(most) = working.map(of_one).reduce(f64::max) {
-            // A process that joins the group brings what it has used before.
+            // The times are read a little later than the clock.
             add("busiest_thread_pct".into(), (most / 1e9 / seconds * 100.0).min(100.0));
         }
         if self.kinds.is_none() || found.values().all(|known| known.group.is_none()) {
@@ -178,6 +195,14 @@ impl Threads {
             add(format!("{name}.cpu_s_per_s"), value);
         }
     }
+}
+
+/// Since the machine was started, as the starts of processes are counted.
+fn ticks_now() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let (seconds, rest) = (now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs());
+    let per_s = rustix::param::clock_ticks_per_second();
+    seconds * per_s + rest * per_s / 1_000_000_000
 }
 
 impl ProcessFiles {

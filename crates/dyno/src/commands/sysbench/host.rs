@@ -173,7 +173,7 @@ impl Host for Terminal {
     }
 
     /// Its scripts are trusted: they open what they would in sysbench.
-    fn may_open(&self, _: &Path) -> Result<(), String> {
+    fn may_open(&self, _: &Path) -> std::io::Result<()> {
         Ok(())
     }
 
