@@ -296,6 +296,10 @@ pub struct Claim {
     /// Of the other, if it is compared at others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_steps: Vec<usize>,
+    /// Of so many load levels, places or pairs the best was chosen: interval and verdict are at the level divided by
+    /// this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_of: Option<usize>,
     /// In percent of the other.
     pub relative: Estimate,
     pub verdict: Verdict,
@@ -311,6 +315,7 @@ impl From<&Comparison> for Claim {
             metric: c.metric,
             steps: vec![c.step],
             other_steps: Vec::new(),
+            best_of: None,
             relative: c.relative.clone(),
             verdict: c.verdict,
             repetitions_needed: c.repetitions_needed,

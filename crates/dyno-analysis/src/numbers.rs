@@ -173,7 +173,7 @@ fn counted(value: f64, digits: i32, trim: bool) -> String {
     // A whole number below a thousand is exact (7, not 7.00), but for rounding of logarithms.
     let is_whole = (value - value.round()).abs() <= 1e-9 * value.abs();
     let is_exact = value.abs() < 1000.0 && is_whole;
-    with_commas(&significant(value, digits, trim || is_exact))
+    with_commas(&plain(value, digits, trim || is_exact))
 }
 
 fn with_commas(text: &str) -> String {
@@ -209,15 +209,27 @@ fn round_significant(value: f64, digits: i32) -> f64 {
 /// A number below this is not written out.
 const LEAST: f64 = 1e-4;
 
+/// Of counts and money, which have no smaller unit.
+const COUNT_LEAST: f64 = 1e-7;
+
 /// With the true minus sign.
 pub fn significant(value: f64, digits: i32, trim: bool) -> String {
+    written_from(LEAST, value, digits, trim)
+}
+
+/// As [`significant`], of counts and money: work may cost less than a ten-thousandth.
+pub(crate) fn plain(value: f64, digits: i32, trim: bool) -> String {
+    written_from(COUNT_LEAST, value, digits, trim)
+}
+
+fn written_from(least: f64, value: f64, digits: i32, trim: bool) -> String {
     let rounded = round_significant(value, digits);
-    if rounded != 0.0 && rounded.abs() < LEAST {
-        // Nobody counts the zeros of `0.00000033`, nor reads `3.3e−7`.
-        return if rounded > 0.0 { format!("<{LEAST}") } else { format!(">−{LEAST}") };
+    if rounded != 0.0 && rounded.abs() < least {
+        // Nobody counts the zeros of `0.00000000033`, nor reads `3.3e−10`.
+        return if rounded > 0.0 { format!("<{least}") } else { format!(">−{least}") };
     }
     let magnitude = if rounded == 0.0 { 0 } else { rounded.abs().log10().floor() as i32 };
-    let decimals = (digits - 1 - magnitude).clamp(0, 9) as usize;
+    let decimals = (digits - 1 - magnitude).clamp(0, 13) as usize;
     let mut text = format!("{:.decimals$}", rounded.abs());
     if (trim || rounded == 0.0) && text.contains('.') {
         text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());

@@ -1,7 +1,7 @@
 //! Words and numbers of sentences. [`crate::numbers`] decides how numbers look.
 
 use crate::Estimate;
-use crate::numbers::{NO_SPREAD, Unit, interval, significant};
+use crate::numbers::{NO_SPREAD, Unit, interval, plain};
 
 /// With commas between thousands, without trailing zeros.
 fn trimmed(value: f64, digits: i32) -> String {
@@ -11,7 +11,7 @@ fn trimmed(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();
     }
-    significant(value, digits, true)
+    plain(value, digits, true)
 }
 
 /// `12,300/s`.

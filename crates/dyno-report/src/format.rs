@@ -11,12 +11,17 @@ pub(crate) use dyno_analysis::numbers::{
 use dyno_analysis::Estimate;
 use dyno_analysis::numbers::{self, significant};
 
-/// A value and what stands in brackets behind it. That repetitions are all equal shows in the value, which has no
-/// digits that differ: it is not said once more in each cell.
+/// As numbers write it.
+const NO_SPREAD: &str = "(no spread)";
+
+/// A value and what stands in brackets behind it: its interval, or that repetitions are all equal.
 pub(crate) fn value_and_spread(estimate: &Estimate) -> (String, String) {
     let (value, spread) = numbers::value_and_spread(estimate);
-    let is_said = spread != "(no spread)";
-    (value, if is_said { spread } else { String::new() })
+    match estimate.n {
+        2 if spread == NO_SPREAD => (value, "(both equal)".to_owned()),
+        n if spread == NO_SPREAD => (value, format!("(all {n} equal)")),
+        _ => (value, spread),
+    }
 }
 
 /// As [`with_bounds`], and that there is no interval: `41,200/s, no CI`.
@@ -47,6 +52,19 @@ pub(crate) fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_repetitions_are_said_with_their_number() {
+        let (findings, _) = crate::fixture::three_variants();
+        let of = |values: &[f64]| {
+            let first = findings.cells[0].metrics.values().next().unwrap().clone();
+            let (low, n) = (Some(values[0]), values.len() as u32);
+            let equal = Estimate { value: values[0], low, high: low, n, ..first };
+            value_and_spread(&Estimate { values: values.to_vec(), ..equal }).1
+        };
+        assert_eq!(of(&[7.0; 5]), "(all 5 equal)");
+        assert_eq!(of(&[7.0; 2]), "(both equal)");
+    }
 
     #[test]
     fn lengths_of_time() {

@@ -77,12 +77,8 @@ impl Markup {
         self.raw(format_args!("<{tag} class=\"{class}\">{text}</{tag}>"))
     }
 
-    /// Appends an escaped text in which `backticks` mark code.
-    pub(crate) fn prose(&mut self, text: &str) -> &mut Markup {
-        self.prose_with(text, &[])
-    }
-
-    /// The same of a text in which none of these names is broken at the end of a line, longer names first.
+    /// Appends an escaped text in which `backticks` mark code, and none of these names is broken at the end of a
+    /// line, longer names first.
     /// What is copied from the page is the text as it is.
     pub(crate) fn prose_with(&mut self, text: &str, unbroken: &[&str]) -> &mut Markup {
         let mut parts = text.split('`').peekable();
@@ -214,7 +210,7 @@ mod tests {
     fn backticks_mark_code() {
         let check = |text: &str, expected: &str| {
             let mut out = Markup::new();
-            out.prose(text);
+            out.prose_with(text, &[]);
             assert_eq!(out.finish(), expected);
         };
         check("call `dyno run` again", "call <code>dyno run</code> again");

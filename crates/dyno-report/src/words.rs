@@ -104,18 +104,21 @@ pub(crate) fn caveat(kind: CaveatKind) -> &'static str {
     }
 }
 
-/// Whether a caveat may void an answer, and not only widen its doubt.
+/// Whether a caveat may void an answer, and not only widen its doubt: something else was measured, or a difference may
+/// not come from the variants.
 pub(crate) fn is_grave(kind: CaveatKind) -> bool {
     use CaveatKind::{
-        AuditFailed, DeadEnd, DifferentDurability, DifferentWorkload, Errors, GeneratorLimit,
-        HostLimit, HostMissing, MissedArrivals, MissingTrials, NeverSteady, NotOnDisk,
-        ServerRestarted, Simulated, TooFewRepetitions, Unserved,
+        AuditFailed, DeadEnd, DifferentDurability, DifferentMemory, DifferentWorkload, Errors,
+        GeneratorLimit, HostLimit, HostMissing, MissedArrivals, MissingTrials, NeverSteady,
+        NotOnDisk, SeparateRuns, SequentialOrder, ServerRestarted, SeveralMachines, Simulated,
+        TooFewRepetitions, UnexpectedCaching, Unserved,
     };
     matches!(
         kind,
         AuditFailed
             | DeadEnd
             | DifferentDurability
+            | DifferentMemory
             | DifferentWorkload
             | Errors
             | GeneratorLimit
@@ -125,9 +128,13 @@ pub(crate) fn is_grave(kind: CaveatKind) -> bool {
             | MissingTrials
             | NeverSteady
             | NotOnDisk
+            | SeparateRuns
+            | SequentialOrder
             | ServerRestarted
+            | SeveralMachines
             | Simulated
             | TooFewRepetitions
+            | UnexpectedCaching
             | Unserved
     )
 }

@@ -91,7 +91,8 @@ impl AnswerWriter<'_> {
             EffectStyle::Percent => format!("{} less than", size(relative.value)),
         };
         let dearer = number(dearer.value);
-        format!(", {amount} {next} ({dearer}; {})", self.effect_ci(relative, style))
+        let ci = self.effect_ci(relative, style);
+        format!(", {amount} {next} ({dearer}; {ci}{})", self.choice(claim))
     }
 
     /// `5.9 % less or 0.6 % more than a (95 % CI, n = 3)`; none without an interval around nothing.
@@ -102,8 +103,9 @@ impl AnswerWriter<'_> {
         let is_percent = EffectStyle::of([relative]) == EffectStyle::Percent;
         (is_around && is_percent).then(|| {
             let (less, more, next) = (size(low), size(high), self.name(claim.other));
-            let confidence = share(self.findings.confidence);
-            format!("{less} less or {more} more than {next} ({confidence} CI, n = {})", relative.n)
+            let (confidence, n) = (share(self.findings.confidence), relative.n);
+            let choice = self.choice(claim);
+            format!("{less} less or {more} more than {next} ({confidence} CI, n = {n}{choice})")
         })
     }
 

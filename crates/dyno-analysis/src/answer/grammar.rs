@@ -167,6 +167,15 @@ impl AnswerWriter<'_> {
         ci(relative, self.findings.confidence, style.interval(relative))
     }
 
+    /// `, best of 3 loads`, after an interval that allows for the choice.
+    pub(super) fn choice(&self, claim: &Claim) -> String {
+        let has_ci = claim.relative.low.is_some() && claim.relative.n > 2;
+        match claim.best_of.filter(|_| has_ci) {
+            Some(n) => format!(", best of {n} loads"),
+            None => String::new(),
+        }
+    }
+
     /// `95 % CI 1,480–1,520/s, n = 3`.
     pub(super) fn ci_of(&self, estimate: &Estimate) -> String {
         ci(estimate, self.findings.confidence, interval(estimate))

@@ -50,6 +50,13 @@ struct SpeedUp<'a> {
     end: End,
 }
 
+impl SpeedUp<'_> {
+    /// At all loads, so that there is no rise.
+    fn is_level(&self) -> bool {
+        matches!(self.end, End::Level { from } if from == self.first.clients)
+    }
+}
+
 impl AnswerWriter<'_> {
     /// Whether throughput at the last step grows faster than the one number that is varied, against the variant
     /// with the least of it, in each group with a baseline; none if not exactly one is varied there, the baseline is
@@ -225,15 +232,16 @@ impl AnswerWriter<'_> {
         let loads = format!("{} to {} clients", first.first.clients, first.last.clients);
         if others.is_empty() {
             let scales = match first.end {
+                _ if first.is_level() => "measured at most",
                 End::Falls { .. } | End::NoRise | End::Unknown => "measured at most",
                 _ => "scales to",
             };
-            let (best, end) = (show(first), ends(first.end));
+            let (best, end) = (show(first), ends(first));
             let text = format!("{name} {scales} {best} from {loads}{end}.");
             return Some(Said::of(self.own_speed_up(first), text));
         }
         let part = |one: &SpeedUp<'_>| {
-            format!("{} {}{}", self.name(one.variant), show(one), ends_in_short(one.end))
+            format!("{} {}{}", self.name(one.variant), show(one), ends_in_short(one))
         };
         let (least, named) = match others {
             [.., last] if all.len() > NAMED_MOST => ("lowest: ", std::slice::from_ref(last)),
@@ -243,7 +251,7 @@ impl AnswerWriter<'_> {
         let against = |other: &SpeedUp<'_>| self.further(first, other);
         let claims: Vec<Option<Claim>> = others.iter().map(against).collect();
         let is_ahead = |claim: &Claim| claim.verdict == Verdict::Better;
-        let (best, end) = (show(first), ends_in_short(first.end));
+        let (best, end) = (show(first), ends_in_short(first));
         let text = match () {
             () if claims.iter().all(|claim| claim.as_ref().is_some_and(is_ahead)) => {
                 format!("{name} scales furthest: {best} from {loads}{end}; {least}{rest}.")
@@ -312,9 +320,18 @@ impl AnswerWriter<'_> {
             Turn::At { from, to } => format!("between {from} and {to} clients"),
             Turn::Unclear => "at a load level that differs between repetitions".to_owned(),
         };
+        let is_single_of = |facts: &ScalingFacts| {
+            let estimate = facts.loads.last().and_then(|last| last.saturation_estimate.as_ref());
+            estimate.is_some_and(|estimate| estimate.n < 2)
+        };
+        let is_single = !all.is_empty() && all.iter().all(is_single_of);
         let part = |(nth, facts): (usize, &ScalingFacts)| {
             let (first, last) = (facts.loads.first()?.clients, facts.loads.last()?);
             let (times, last) = (Unit::Ratio.show(last.saturation), last.clients);
+            let once = match is_single_of(facts) && !is_single {
+                true => ", by one repetition, which cannot show it",
+                false => "",
+            };
             let (turn, name) = (turn(facts), self.name(facts.variant));
             Some(match nth {
                 _ if all.len() == 1 => format!(
@@ -322,16 +339,15 @@ impl AnswerWriter<'_> {
                     count(first, "client")
                 ),
                 0 => {
-                    format!("{turn} with {name} ({times} as long at {last} clients as at {first})")
+                    format!(
+                        "{turn} with {name} ({times} as long at {last} clients as at {first}{once})"
+                    )
                 }
-                _ => format!("{turn} with {name} ({times})"),
+                _ => format!("{turn} with {name} ({times}{once})"),
             })
         };
         let parts = list(all.iter().take(NAMED_MOST).enumerate().filter_map(part));
         let turns_up = if all.len() == 1 { "" } else { "turns up " };
-        let n =
-            |facts: &ScalingFacts| facts.loads.last()?.saturation_estimate.as_ref().map(|e| e.n);
-        let is_single = all.iter().filter_map(n).max().is_some_and(|n| n < 2);
         (!parts.is_empty()).then(|| match is_single {
             true => format!(
                 "One repetition cannot show where response time turns up; measured: response time \
@@ -375,8 +391,9 @@ impl AnswerWriter<'_> {
 }
 
 /// To follow `a scales to 3.00× from 1 to 16 clients`.
-fn ends(end: End) -> String {
-    match end {
+fn ends(one: &SpeedUp<'_>) -> String {
+    match one.end {
+        End::Level { .. } if one.is_level() => "; it is level at all of them".to_owned(),
         End::Rising => " and is still rising".to_owned(),
         End::Level { from } => format!(" and is level from {} on", count(from, "client")),
         End::Peak { from, to } if from == to => {
@@ -391,13 +408,15 @@ fn ends(end: End) -> String {
         }
         End::NoRise => "; neither a rise nor a fall is shown".to_owned(),
         End::Unknown => {
-            "; one repetition of all load levels cannot show where that ends".to_owned()
+            "; fewer than two repetitions have all load levels, so where that ends is not shown"
+                .to_owned()
         }
     }
 }
 
-fn ends_in_short(end: End) -> String {
-    match end {
+fn ends_in_short(one: &SpeedUp<'_>) -> String {
+    match one.end {
+        End::Level { .. } if one.is_level() => ", level at all loads".to_owned(),
         End::Rising => ", still rising".to_owned(),
         End::Level { from } => format!(", level from {from}"),
         End::Peak { from, to } if from == to => format!(", peak at {from}"),

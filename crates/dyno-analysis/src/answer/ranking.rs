@@ -193,7 +193,8 @@ impl Ranker<'_> {
         }
         let decided = decide_drafts(vec![draft], |_| level, self.levels.rule).pop()?;
         let claim = Claim::from(&decided);
-        Some(Claim { variant: one, other, steps: steps.to_vec(), ..claim })
+        let best_of = Some(n_pairs).filter(|n| *n > 1);
+        Some(Claim { variant: one, other, steps: steps.to_vec(), best_of, ..claim })
     }
 
     /// The stricter level of the two.
@@ -246,6 +247,7 @@ impl Ranker<'_> {
             metric,
             steps: vec![ours.step],
             other_steps: vec![theirs.step],
+            best_of: Some(n_choices).filter(|n| *n > 1),
             relative: samples.relative(effect, 1.0 - level)?,
             repetitions_needed: decision.repetitions_needed,
             verdict: verdict(is_more_better, decision),

@@ -40,13 +40,14 @@ impl AnswerWriter<'_> {
         let (name, other, at) = (self.name(c.variant), self.name(c.baseline), self.at(c.step));
         let subject = format!("{name} vs. {other} {at}: {}", self.title(c.metric));
         let effect = self.findings.effect_style(c.metric).show(c.relative.value);
+        let effect = format!("{effect} (n = {})", c.relative.n);
         let same = self.unchanged(why, USES_MOST.saturating_sub(why.reasons.len()));
         let is_decided = why.verdict.is_decided();
         let is_same_work = !is_decided && does_the_same(why);
         let mut text = match (why.reasons.as_slice(), is_decided) {
             ([], true) => {
                 let n = count(why.others.len() as u64, "use");
-                format!("{subject} {effect}, with which none of {n} looked at is shown to go")
+                format!("{subject} {effect}, with which none of {n} compared is shown to go")
             }
             ([], false) => format!("{subject} undecided"),
             (some, true) => format!("{subject} {effect} goes with {}", self.corrected(why, some)),
@@ -69,7 +70,7 @@ impl AnswerWriter<'_> {
         let ns = reasons.iter().map(|one| one.effect.n);
         let corrected = match why.looked_at {
             0 | 1 => String::new(),
-            n => format!(", corrected for {n} uses looked at"),
+            n => format!(", corrected for {n} uses in all comparisons"),
         };
         format!("{} ({}{corrected})", uses(reasons), self.cis_and_n(ns))
     }
@@ -144,12 +145,13 @@ fn resource(name: &str) -> &str {
     }
 }
 
-/// The server's CPU and what it reads or writes are unchanged for each transaction, and nothing of it differs.
+/// The server's CPU and what it reads or writes are unchanged for each transaction, and nothing else of it differs or is
+/// undecided.
 fn does_the_same(why: &WhyFacts) -> bool {
     let of = |call: Call| why.others.iter().filter(move |one| one.call == call);
     let is_of_server = |one: &UseEffect| one.per == "transaction" && one.name != "cpu.generator";
     let has = |names: &[&str]| of(Call::Inside).any(|one| names.contains(&resource(&one.name)));
-    let differs = [Call::Higher, Call::Lower].into_iter().flat_map(of).any(is_of_server)
+    let is_open = why.others.iter().any(|one| one.call != Call::Inside && is_of_server(one))
         || why.reasons.iter().any(is_of_server);
-    of(Call::Inside).any(|one| one.name == "cpu.server") && has(&["reads", "writes"]) && !differs
+    of(Call::Inside).any(|one| one.name == "cpu.server") && has(&["reads", "writes"]) && !is_open
 }

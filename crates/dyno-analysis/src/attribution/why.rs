@@ -38,7 +38,7 @@ pub struct WhyFacts {
     pub verdict: Verdict,
     /// Uses in all comparisons of the study that could have been named: reasons are corrected for this number.
     pub looked_at: usize,
-    /// Those that go with it, the largest first, at most three.
+    /// Those that go with it, at most three, the largest first, relative to the least that matters.
     pub reasons: Vec<UseEffect>,
     /// In the order in which readers look for them.
     pub others: Vec<UseEffect>,
@@ -107,7 +107,7 @@ fn facts(
     if !is_told || !all.iter().any(|(_, one)| is_of_server(&one.candidate)) {
         return None;
     }
-    let named = reasons(c.verdict, &all);
+    let named = reasons(c.verdict, &all, rule);
     let told = |idx: usize| all[idx].1.told(all[idx].0, rule, looked_at);
     let others = (0..all.len()).filter(|idx| !named.contains(idx));
     Some(WhyFacts {
@@ -122,8 +122,8 @@ fn facts(
     })
 }
 
-/// More for what is worse, less for what is better; one of each family, the largest first.
-fn reasons(verdict: Verdict, all: &[(Call, Difference)]) -> Vec<usize> {
+/// More for what is worse, less for what is better; one of each family, the largest first, relative to the least that matters.
+fn reasons(verdict: Verdict, all: &[(Call, Difference)], rule: &Rule) -> Vec<usize> {
     let goes_with = |call: Call| match (verdict, call) {
         (Verdict::Worse, Call::Higher) | (Verdict::Better, Call::Lower) => true,
         (Verdict::Inconclusive, call) => matches!(call, Call::Higher | Call::Lower),
@@ -150,7 +150,8 @@ fn reasons(verdict: Verdict, all: &[(Call, Difference)]) -> Vec<usize> {
     };
     let families = distinct(all.iter().map(|(_, one)| one.candidate.family));
     let mut named: Vec<usize> = families.into_iter().filter_map(of_family).collect();
-    named.sort_by(|a, b| all[*b].1.distance().total_cmp(&all[*a].1.distance()));
+    let distance = |idx: usize| all[idx].1.distance(rule);
+    named.sort_by(|a, b| distance(*b).total_cmp(&distance(*a)));
     named.truncate(REASONS_MOST);
     named
 }
@@ -197,9 +198,10 @@ impl Difference {
         if self.is_log { (self.base * value.exp_m1()).abs() } else { value.abs() }
     }
 
-    /// On the scale of ratios.
-    fn distance(&self) -> f64 {
-        if self.is_log { self.effect.value.abs() } else { f64::INFINITY }
+    /// As a multiple of the least that matters.
+    fn distance(&self, rule: &Rule) -> f64 {
+        let least = if self.is_log { rule.band() } else { self.least };
+        self.effect.value.abs() / least
     }
 
     fn told(&self, call: Call, rule: &Rule, looked_at: usize) -> UseEffect {

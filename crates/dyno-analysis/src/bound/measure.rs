@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use dyno_record::{MemberRole, ProductFacts, StepRecord, StepSummary, TrialSummary, VariantRecord};
+use dyno_record::{
+    MemberRole, ProductFacts, RoleRecord, StepRecord, StepSummary, TrialSummary, VariantRecord,
+};
 use dyno_units::reading::{fits, known};
 
 use super::resource::Resource;
@@ -78,8 +80,12 @@ impl Place<'_> {
             uses.push((Resource::ServerThread, Err(why)));
             return TrialUses { demand, uses };
         }
+        let known = |used: f64| match used.is_finite() {
+            true => Ok(used),
+            false => Err("its use is not a number".to_owned()),
+        };
         let mut add = |resource: Resource, used: Option<Use>| {
-            uses.extend(used.map(|used| (resource, used)));
+            uses.extend(used.map(|used| (resource, used.and_then(known))));
         };
         add(Resource::VolumeLimit, self.volume_limit().map(Ok));
         add(Resource::DataDisk, self.data_disk());
@@ -97,7 +103,12 @@ impl Place<'_> {
 
     fn demand(&self) -> Demand {
         let is_search_of_rate = self.step.search.as_ref().is_some_and(|s| s.sought == "rate");
-        if self.step.rate.is_some() || is_search_of_rate {
+        let n_paced = self.roles().iter().filter(|role| role.pacing != "closed").count();
+        let is_paced = n_paced > 0 && n_paced == self.roles().len() && self.summary.due > 0;
+        if n_paced > 0 && !is_paced {
+            return Demand::Mixed;
+        }
+        if self.step.rate.is_some() || is_search_of_rate || is_paced {
             let outcomes = self.summary.kinds.iter().flat_map(|kind| &kind.outcomes);
             let is_done = |name: &str| matches!(name, "committed" | "rolled_back");
             let done = outcomes.filter(|(name, _)| is_done(name)).map(|(_, n)| *n as f64);
@@ -109,15 +120,14 @@ impl Place<'_> {
         Demand::Clients { pausing: inside.map(|inside| (1.0 - inside / clients).max(0.0)) }
     }
 
-    /// And not searched, which has found its own number.
+    /// None is done before the others, and their number was not searched.
     fn is_closed_by_clients(&self) -> bool {
-        let is_closed = match self.step.own_of(self.variant) {
-            Some(own) => {
-                own.roles.iter().all(|role| role.pacing == "closed" && role.quota.is_none())
-            }
-            None => true,
-        };
-        is_closed && self.step.search.is_none()
+        self.roles().iter().all(|role| role.quota.is_none()) && self.step.search.is_none()
+    }
+
+    /// Of a step that the workload defines.
+    fn roles(&self) -> &[RoleRecord] {
+        self.step.own_of(self.variant).map_or(&[], |own| &own.roles)
     }
 
     /// Mean number of clients inside a transaction. Those that roll back by design take as long;
@@ -134,7 +144,7 @@ impl Place<'_> {
             }
             all += n;
         }
-        Some(self.in_transactions? * all as f64 / committed as f64)
+        Some(self.in_transactions? * all as f64 / committed as f64).filter(|n| n.is_finite())
     }
 
     /// Of the machine, or of the host where it is highest.
@@ -241,8 +251,9 @@ impl Place<'_> {
     fn server_cpus(&self) -> Option<Use> {
         let mean = |name: &str| mean_rate(self.summary, name).ok();
         let quota = mean(known::SERVER_CPU_LIMIT).filter(|limit| *limit > 0.0);
-        let limit = [self.server_cpus, quota].into_iter().flatten().reduce(f64::min)?;
-        let Some(server) = self.server_cpu() else {
+        let limits = [self.server_cpus, quota].into_iter().flatten().filter(|limit| *limit > 0.0);
+        let limit = limits.reduce(f64::min)?;
+        let Some(server) = self.server_cpu().filter(|used| used.is_finite()) else {
             return Some(Err(not_recorded(known::SERVER_CPU)));
         };
         // In one group with the generator, both use up one quota.
@@ -302,7 +313,8 @@ impl Place<'_> {
         });
         let busiest = hosts.map(|generator| generator.busiest_worker);
         let cpu = mean_rate(self.summary, known::GENERATOR_CPU).ok();
-        let of_cpus = self.generator_cpus.zip(cpu).map(|(cpus, used)| used / cpus);
+        let of_cpus =
+            self.generator_cpus.filter(|cpus| *cpus > 0.0).zip(cpu).map(|(cpus, used)| used / cpus);
         let all = busiest.chain(calibrated).chain(of_cpus);
         Some(Ok(all.fold(own.busiest_worker, f64::max).min(1.0)))
     }

@@ -1,5 +1,5 @@
-//! Which resource was at its limit at a load level: the limit of a volume, a device, CPUs, a
-//! thread, the generator, locks, a pool, or none (METHOD 4.7).
+//! What was at its limit at a load level (METHOD 4.7): a volume, a disk, CPUs, a thread, the load
+//! generator, locks or a connection pool; nothing; or it is not known.
 
 mod facts;
 mod measure;

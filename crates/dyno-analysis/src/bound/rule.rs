@@ -22,6 +22,9 @@ pub enum Demand {
     /// Closed load, with the share of their time that clients spent outside of transactions;
     /// `None` if not known.
     Clients { pausing: Option<f64> },
+    /// Some clients send at a rate, others as soon as they can: arrivals that were not done are not
+    /// known apart from the others' work.
+    Mixed,
 }
 
 /// Of one trial at one step.
@@ -63,6 +66,11 @@ impl TrialUses {
                 "{} of the arrivals were not done, and no resource that is recorded was at its limit",
                 share(undone)
             )),
+            (None, Demand::Mixed) => Bound::Unknown(
+                "some clients send at a rate, others as soon as they can, and no resource that is \
+                 recorded was at its limit"
+                    .to_owned(),
+            ),
         }
     }
 
@@ -74,7 +82,9 @@ impl TrialUses {
         those.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         let most = those.first().map(|(_, nearness)| *nearness).filter(|most| *most >= 1.0);
         let Some(most) = most else { return Vec::new() };
-        let is_named = |(_, nearness): &(Resource, f64)| *nearness >= BESIDE * most;
+        // What is at its own limit counts, however far others are beyond theirs: locks begin at half.
+        let least = (BESIDE * most).min(1.0);
+        let is_named = |(_, nearness): &(Resource, f64)| *nearness >= least;
         those.into_iter().filter(is_named).map(|(of, _)| of).take(NAMED_MOST).collect()
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dyno_record::{MemberFacts, MemberRole, PlaceFacts, ProductFacts, Run, StepSummary};
+use dyno_record::{
+    MemberFacts, MemberRole, OwnStepRecord, PlaceFacts, ProductFacts, RoleRecord, Run, StepSummary,
+};
 use dyno_units::IoLimit;
 
 use super::*;
@@ -32,6 +34,7 @@ fn a_trial_is_bound_by_what_is_at_its_limit_and_by_nothing_only_if_all_is_known(
     let three = [(HostCpus, 0.92), (VolumeLimit, 0.99), (ServerThread, 0.91)];
     assert_eq!(at(&three, &[]), resources(&[VolumeLimit, HostCpus]));
     assert_eq!(at(&[(Locks, 0.6), (HostCpus, 0.7)], &[]), resources(&[Locks]));
+    assert_eq!(at(&[(Locks, 1.0), (HostCpus, 1.0)], &[]), resources(&[Locks, HostCpus]));
     // One that would be at its limit if there were a little more of the first.
     assert_eq!(
         at(&[(VolumeLimit, 0.95), (HostCpus, 0.86)], &[]),
@@ -52,6 +55,9 @@ fn a_trial_is_bound_by_what_is_at_its_limit_and_by_nothing_only_if_all_is_known(
     let why =
         "20 % of the arrivals were not done, and no resource that is recorded was at its limit";
     check(&uses(overloaded, &[(HostCpus, 0.2)], &[]), Bound::Unknown(why.to_owned()));
+    check(&uses(Demand::Mixed, &[(HostCpus, 0.95)], &[]), resources(&[HostCpus]));
+    let mixed = uses(Demand::Mixed, &[(HostCpus, 0.2)], &[]).bound();
+    assert!(matches!(mixed, Bound::Unknown(_)), "{mixed:?}");
 }
 
 #[test]
@@ -332,6 +338,43 @@ fn what_was_offered_and_done_is_bound_by_nothing_else() {
     check(&run, "the limit of the host's CPUs", "");
     each(&mut run, &mut |step| set(step, &[("cpu.busy_pct", 30.0)]));
     check(&run, "not known", "of the arrivals were not done");
+}
+
+#[test]
+fn roles_at_a_rate_are_no_closed_load() {
+    let role = |rate: Option<f64>| RoleRecord {
+        name: "r".to_owned(),
+        clients: 2,
+        pacing: if rate.is_some() { "constant" } else { "closed" }.to_owned(),
+        rate,
+        quota: None,
+        kinds: Vec::new(),
+    };
+    let with = |roles: Vec<RoleRecord>| {
+        let mut run = quiet();
+        run.manifest.steps[0].own =
+            Some(OwnStepRecord { roles, ends_by_quota: false, settle_s: 0.0 });
+        run
+    };
+    let mut paced = with(vec![role(Some(50.0)), role(Some(20.0))]);
+    each(&mut paced, &mut |step| set(step, &[("cpu.busy_pct", 95.0)]));
+    check(&paced, "nothing: the offered rate", "");
+    each(&mut paced, &mut |step| step.due += step.due / 10);
+    check(&paced, "the limit of the host's CPUs", "");
+    let mixed = with(vec![role(Some(50.0)), role(None)]);
+    check(&mixed, "not known", "some clients send at a rate");
+    check(&with(vec![role(None), role(None)]), NOTHING, "");
+}
+
+#[test]
+fn a_use_that_is_no_number_is_not_known() {
+    let mut run = quiet();
+    run.manifest.design.insert("server_cpus".to_owned(), "2".to_owned());
+    each(&mut run, &mut |step| {
+        step.readings.remove("server.cpu_s_per_s");
+        step.server_cpu_s = Some(f64::NAN);
+    });
+    check(&run, "not known", "`server.cpu_s_per_s` was not recorded");
 }
 
 #[test]

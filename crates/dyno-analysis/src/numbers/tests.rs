@@ -44,6 +44,9 @@ fn values_have_three_digits_and_a_unit() {
     check(Unit::Other("undo logs".into()), 1.0, "1 undo log");
     check(Unit::Other("processes".into()), 0.0, "0 processes");
     check(Unit::Other("MHz".into()), 1.0, "1 MHz");
+    check(Unit::Count, 0.000_027_8, "0.0000278");
+    check(Unit::Other("USD".into()), 2.78e-7, "0.000000278 USD");
+    check(Unit::Count, 3e-9, "<0.0000001");
     check(Unit::Bytes, 3.3e-7, "<0.0001 B");
     check(Unit::Seconds, -3e-14, ">−0.0001 ns");
 }

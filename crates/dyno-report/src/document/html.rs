@@ -3,7 +3,7 @@
 use super::{Block, Cell, Column, Element, Figure, Piece, Row, Section, Table, Text};
 use crate::chart::swatch;
 use crate::markup::{Markup, escape, kept_together};
-use crate::words::{self, Judged};
+use crate::words::Judged;
 
 pub(crate) fn section(out: &mut Markup, section: &Section) {
     out.raw(format_args!("<section aria-label=\"{}\" id=\"{}\">", escape(section.nav), section.id));
@@ -40,19 +40,8 @@ pub(crate) fn blocks(out: &mut Markup, blocks: &[Block]) {
                 items.iter().for_each(|item| _ = out.element("li", item));
                 out.raw("</ul>");
             }
-            Block::Caveats(caveats) => {
-                out.raw("<ul class=\"caveats\">");
-                for (caveat, scope) in caveats {
-                    out.raw("<li>").element("b", words::sentence(words::caveat(caveat.kind)));
-                    if !scope.is_empty() {
-                        out.classed("span", "scope", scope);
-                    }
-                    out.raw("<p>").prose(&kept_together(&caveat.message));
-                    out.raw("</p><p class=\"advice\">").prose(&kept_together(&caveat.advice));
-                    out.raw("</p></li>");
-                }
-                out.raw("</ul>");
-            }
+            // Of texts only: a page folds each of them.
+            Block::Caveats(_) => {}
             Block::Table(one) => table(out, one),
             Block::Fold { class, summary, is_open, blocks } => {
                 let (space, open) =

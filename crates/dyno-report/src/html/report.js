@@ -43,11 +43,11 @@
     us: [[1e-3, " ns"], [1, " µs"], [1e3, " ms"], [1e6, " s"]],
     B: [[1, " B"], [1e3, " kB"], [1e6, " MB"], [1e9, " GB"], [1e12, " TB"]],
   };
-  const three = v => {
+  const three = (v, zeros = 4) => {
     if (v === 0) return "0";
-    const size = Math.abs(v);
-    if (size < 1e-4) return v < 0 ? ">−0.0001" : "<0.0001";
-    const text = size >= 99.95 ? size.toFixed(0) : size.toPrecision(3);
+    const size = Math.abs(v), least = 10 ** -zeros;
+    if (size < least) return (v < 0 ? ">−" : "<") + least.toFixed(zeros);
+    const text = size >= 99.95 ? size.toFixed(0) : size < 1e-6 ? size.toFixed(9) : size.toPrecision(3);
     return (v < 0 ? "−" : "") + text;
   };
   const scaled = (v, list) => {
@@ -55,7 +55,7 @@
     const [factor, unit] = v === 0 ? zero
       : [...list].reverse().find(s => Math.abs(v) / s[0] >= 0.9995) || list[0];
     return (factor === 1 && !unit && Number.isInteger(v) && Math.abs(v) < 1000
-      ? three(v).replace(/\.0+$/, "") : three(v / factor)) + unit;
+      ? three(v).replace(/\.0+$/, "") : three(v / factor, list === scales[""] ? 7 : 4)) + unit;
   };
   const show = (v, unit) => {
     switch (unit) {

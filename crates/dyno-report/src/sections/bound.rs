@@ -20,10 +20,11 @@ fn is_known(view: &View<'_>) -> bool {
     view.findings.bound_by.iter().any(|bound| bound.by != BoundBy::Unknown)
 }
 
-/// `2 of 3 trials`; empty where all agree.
+/// `2 of 3 trials`, `n = 1`; empty where several agree.
 fn trials(bound: &BoundFacts) -> String {
     match bound.by {
         BoundBy::Unknown => String::new(),
+        _ if bound.n == 1 => "n = 1".to_owned(),
         _ if bound.agreeing == bound.n => String::new(),
         _ => {
             format!("{} of {}", bound.agreeing, words::counted(bound.n as usize, "trial", "trials"))
@@ -57,7 +58,9 @@ pub(crate) fn blocks(view: &View<'_>) -> Vec<Block> {
         let Some(bound) = places.get(&(variant, step)) else { return Cell::none("–") };
         let cell = match (&bound.why, trials(bound)) {
             (Some(why), _) => Cell::none(bound.text.as_str()).with("title", why),
-            (None, trials) if trials.is_empty() => Cell::from(bound.text.as_str()),
+            (None, trials) if trials.is_empty() => {
+                Cell::from(bound.text.as_str()).with("title", format!("in all {} trials", bound.n))
+            }
             (None, trials) => Cell::from(bound.text.as_str()).small(trials),
         };
         Cell { is_plain: true, ..cell }
@@ -84,7 +87,16 @@ fn uses(view: &View<'_>) -> Option<Block> {
                 return Cell::none("–").with("title", "not there");
             };
             match (used.share, &used.absent) {
-                (Some(share), _) => Cell::from(format!("{:.0} %", 100.0 * share)),
+                (Some(share), why) => {
+                    let cell = Cell::from(format!("{:.0} %", 100.0 * share));
+                    match (used.n, bound.n) {
+                        (1, 1) => cell.small("n = 1"),
+                        (some, all) if some < all => cell
+                            .small(format!("{some} of {all}"))
+                            .with("title", why.as_deref().unwrap_or_default()),
+                        (_, all) => cell.with("title", format!("median of {all} trials")),
+                    }
+                }
                 (None, why) => {
                     Cell::none("not known").with("title", why.as_deref().unwrap_or_default())
                 }

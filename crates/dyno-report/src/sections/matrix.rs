@@ -1,6 +1,7 @@
 //! Designs of two factors as a matrix: a row for each level of one, a column for each of the other; the ratio to the
 //! variant's baseline in each cell, and its value where it is one.
 
+use dyno_analysis::numbers::EffectStyle;
 use dyno_analysis::{Comparison, MetricId, VariantFacts, Verdict};
 
 use super::{page::Page, parts};
@@ -13,30 +14,37 @@ use crate::words::{self, Judged};
 /// Of fewer variants a list says the same.
 const VARIANTS_LEAST: usize = 4;
 
+type ToCell = fn(&View<'_>, Place, MetricId) -> Cell;
+
 /// A matrix for each metric that the study is judged by, at each step; none where there are not two factors, or not all
 /// of their combinations.
-fn by_step(view: &View<'_>) -> Vec<(usize, Vec<Table>)> {
+fn by_step(view: &View<'_>, cell: ToCell) -> Vec<(usize, Vec<Table>)> {
     let Some(design) = Design::of(&view.findings.variants) else { return Vec::new() };
     let of_step = |step: usize| {
         let metrics = view.main_metrics().into_iter();
         let metrics = metrics.filter(|metric| view.has_comparison(step, *metric));
-        let tables: Vec<Table> = metrics.map(|m| design.table(view, step, m)).collect();
+        let tables: Vec<Table> = metrics.map(|m| design.table(view, (step, m), cell)).collect();
         (!tables.is_empty()).then_some((step, tables))
     };
     view.steps().filter_map(of_step).collect()
 }
 
 pub(crate) fn tables(view: &View<'_>) -> Vec<Block> {
-    let panel = |(step, tables): (usize, Vec<Table>)| {
-        parts::panel(view, step, tables.into_iter().map(Block::Table).collect())
+    let panel = |((step, tables), (_, intervals)): ((usize, Vec<Table>), (usize, Vec<Table>))| {
+        let intervals = Block::Fold {
+            class: "intervals",
+            summary: format!("{} CIs of these ratios", view.confidence()).into(),
+            is_open: false,
+            blocks: intervals.into_iter().map(Block::Table).collect(),
+        };
+        let tables = tables.into_iter().map(Block::Table);
+        parts::panel(view, step, tables.chain([intervals]).collect())
     };
-    let mut blocks: Vec<Block> = by_step(view).into_iter().map(panel).collect();
+    let both = by_step(view, cell).into_iter().zip(by_step(view, interval_cell));
+    let mut blocks: Vec<Block> = both.map(panel).collect();
     if !blocks.is_empty() {
-        let text = format!(
-            "Ratios to {}; the CI of each is told by a pointer over it and stands under “The numbers”. Verdicts: {}.",
-            super::loads::baseline(view),
-            view.signs()
-        );
+        let text =
+            format!("Ratios to {}. Verdicts: {}.", super::loads::baseline(view), view.signs());
         blocks.extend([Block::quiet(text), parts::heat_key()]);
     }
     blocks
@@ -54,7 +62,7 @@ pub(crate) fn in_text(page: &Page<'_>) -> Option<Section> {
         };
         tables.into_iter().map(titled)
     };
-    let blocks: Vec<Block> = by_step(view).into_iter().flat_map(titled).collect();
+    let blocks: Vec<Block> = by_step(view, cell).into_iter().flat_map(titled).collect();
     (!blocks.is_empty()).then(|| Section::of(blocks))
 }
 
@@ -99,7 +107,7 @@ impl<'a> Design<'a> {
         is_matrix.then_some(Design { factors: [down, across], rows, columns, variants: places })
     }
 
-    fn table(&self, view: &View<'_>, step: usize, metric: MetricId) -> Table {
+    fn table(&self, view: &View<'_>, (step, metric): (usize, MetricId), cell: ToCell) -> Table {
         let [down, across] = self.factors.map(|name| name.rsplit('.').next().unwrap_or(name));
         let corner = Text::from(down).small(format!("{across} →"));
         let heads = self.columns.iter().map(|column| Text::from(*column));
@@ -139,6 +147,15 @@ fn cell(view: &View<'_>, at: Place, metric: MetricId) -> Cell {
             cell.class(if judged == Judged::Verdict(Verdict::Inconclusive) { "none" } else { "" })
         }
     }
+}
+
+fn interval_cell(view: &View<'_>, at: Place, metric: MetricId) -> Cell {
+    let Some(comparison) = view.comparison(at, metric) else {
+        return Cell::none(if parts::is_baseline(view, at.0) { "base" } else { "–" });
+    };
+    let interval = EffectStyle::Ratio.interval(&comparison.relative);
+    let interval = interval.unwrap_or_else(|| "no CI".to_owned());
+    Cell::from(interval).small(format!("n = {}", comparison.relative.n))
 }
 
 /// `1.16×`, with two digits behind the point; with three digits where these are not enough.
@@ -195,6 +212,7 @@ mod tests {
             markdown.contains(": ratios to the baseline") && markdown.contains("1.16×"),
             "{markdown}"
         );
+        assert!(html.contains("CIs of these ratios") && html.contains("<small>n = "), "{html}");
         assert!(html.contains("<small>base</small>") && html.contains("; effect "), "{html}");
         assert_eq!(html.matches("<tr").count(), 4 * html.matches("<table").count());
     }

@@ -50,7 +50,9 @@ struct Asked<'a> {
 fn asked<'a>(view: &View<'a>) -> Vec<Asked<'a>> {
     let (claims, steps) = (&view.findings.answer.claims, &view.findings.steps);
     let claims: Vec<&Claim> = claims.iter().filter(|claim| view.knows(claim)).collect();
-    let claimed = words::distinct(claims.iter().map(|claim| claim.metric));
+    // No cell has the cost or the speed-up.
+    let claimed = claims.iter().map(|claim| claim.metric).filter(|metric| view.has(*metric));
+    let claimed = words::distinct(claimed);
     let judged = words::distinct(steps.iter().map(|step| step.main_metric));
     let named = view.findings.answer.question.map(of_question).unwrap_or_default();
     let named = named.iter().copied();
@@ -397,6 +399,15 @@ mod tests {
         findings.answer.question = Some(Question::Saturates);
         let both = ["Mean response time", "Throughput (transactions/s)"];
         assert_eq!(pictures(&findings), both);
+    }
+
+    #[test]
+    fn a_claim_of_what_no_cell_has_is_drawn_as_what_steps_are_judged_by() {
+        let mut findings = findings();
+        let claim = Claim::from(&findings.comparisons[0]);
+        let metric = MetricId::new("money_per_million");
+        findings.answer.claims = vec![Claim { metric, ..claim }];
+        assert!(shown(&draw(&View::new(&findings))).contains("Throughput"));
     }
 
     #[test]

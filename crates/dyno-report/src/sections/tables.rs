@@ -1,6 +1,8 @@
 //! The numbers: throughput, p95 and cost for each variant and step, coloured by the effect.
 
-use dyno_analysis::{Comparison, Direction, Estimate, Metric, MetricId, MetricRole, metrics};
+use dyno_analysis::{
+    Comparison, Direction, Estimate, Metric, MetricId, MetricRole, Verdict, metrics,
+};
 
 use super::{bound, kinds, page::Page, parts, searches};
 use crate::document::{Block, Cell, Element, Piece, Section, Table, Text};
@@ -288,9 +290,14 @@ fn estimate_text(
     // A sign beside the colour, and a word for those who see neither.
     let effect = view.effect_style(comparison.metric).show(comparison.relative.value);
     let joint = if naked.is_empty() { "" } else { ", " };
-    let sign = match view.is_judged(comparison.metric) {
-        true => Text::of(Piece::Sign(view.judged(comparison))).text(" "),
-        false => Text::default(),
+    // Of metrics that are not judged nothing is better or worse, but still undecided or the same.
+    let judged = view.judged(comparison);
+    let sign = match (view.is_judged(comparison.metric), comparison.verdict) {
+        (true, _) => Text::of(Piece::Sign(judged)).text(" "),
+        (false, Verdict::Inconclusive | Verdict::NoDifference) => {
+            Text::from(format!("{} ", judged.sign()))
+        }
+        (false, _) => Text::default(),
     };
     text.element(Element::of("small", sign.text(format!("{effect}{joint}{naked}"))))
 }
@@ -343,4 +350,23 @@ pub(super) fn outcomes(view: &View<'_>) -> Option<Block> {
     }
     let summary = "Attempts by outcome, retries, missed arrivals";
     Some(Block::fold(summary, false, vec![table.into()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_that_is_not_judged_has_the_signs_of_doubt_only() {
+        let (findings, _) = crate::fixture::three_variants();
+        let view = View::new(&findings);
+        let mut all = findings.metrics.iter().map(|metric| metric.id);
+        let metric = all.find(|metric| !view.is_judged(*metric)).unwrap();
+        let of = |verdict: Verdict| {
+            let comparison = Comparison { metric, verdict, ..findings.comparisons[0].clone() };
+            estimate_text(&view, (&comparison.relative, ""), Some(&comparison)).plain()
+        };
+        assert!(of(Verdict::Inconclusive).contains('?') && of(Verdict::NoDifference).contains('='));
+        assert!(!of(Verdict::Better).contains('✓') && !of(Verdict::Worse).contains('✗'));
+    }
 }

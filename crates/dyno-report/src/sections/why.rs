@@ -48,7 +48,7 @@ pub(crate) fn folded(page: &Page<'_>) -> Option<Block> {
     let looked_at = why.first().map_or(0, |one| one.looked_at);
     let note = format!(
         "{NOTE} Effects relative to the baseline; {} of {n_all} uses are undecided and left out. CIs of what is \
-         higher or lower are corrected for {looked_at} uses looked at; those of what is unchanged are not.",
+         higher or lower are corrected for {looked_at} uses in all comparisons; those of what is unchanged are not.",
         n_all - n_shown
     );
     let blocks = [Block::quiet(note)].into_iter();

@@ -14,6 +14,8 @@
     throughput: v => scale(v, [[1, ""], [1e3, "k"], [1e6, "M"]]) + "/s",
     p99_us: v => scale(v, [[1, " µs"], [1e3, " ms"], [1e6, " s"]]),
   };
+  // As in a report: a dash pattern once all colours are used.
+  const classOf = index => `l c${index % 5}` + (index < 5 ? "" : ` d${(Math.floor(index / 5) - 1) % 3 + 1}`);
   const make = (parent, name, attributes, text) => {
     const made = parent.appendChild(document.createElementNS(NS, name));
     for (const key in attributes) made.setAttribute(key, attributes[key]);
@@ -44,7 +46,7 @@
           line += (before === i - 1 ? "L" : "M") + place(second);
           before = i;
         });
-        if (line) make(svg, "path", { d: line, class: `l c${index % 8}` });
+        if (line) make(svg, "path", { d: line, class: classOf(index) });
       });
       const span = Math.round(seconds[seconds.length - 1].at_s - first);
       make(svg, "text", { x: left, y: low + 18, class: "a" }, `${span} s ago`);
@@ -63,7 +65,7 @@
     const swatch = key.appendChild(document.createElementNS(NS, "svg"));
     swatch.setAttribute("class", "sw");
     swatch.setAttribute("viewBox", "0 0 18 10");
-    make(swatch, "path", { d: "M0 5H18", class: `l c${(variants.length - 1) % 8}` });
+    make(swatch, "path", { d: "M0 5H18", class: classOf(variants.length - 1) });
     key.append(name);
     one("variants").append(key);
   };

@@ -114,3 +114,16 @@ fn levels_that_are_no_numbers_are_ranked_as_usual() {
         &expect!["many is 3.00× as fast as few: 300 transactions/s against 100/s at 8 clients."],
     );
 }
+
+#[test]
+fn throughput_that_is_level_at_all_loads_does_not_scale() {
+    let mut run = run(&["a"], &[1, 4, 16], 5, |_, step, repetition| {
+        [1000.0, 1001.0, 1002.0][step] * wobble(0, 0, repetition)
+    });
+    run.manifest.questions = vec![Question::Scales];
+    let headline = analyse(&[run], &Options::default()).answer.headline;
+    assert_eq!(
+        headline,
+        "a measured at most 1.00× from 1 to 16 clients; it is level at all of them."
+    );
+}

@@ -57,29 +57,7 @@ fn asked(question: Question, names: &[&str], repetitions: u32, times: f64) -> Ru
                 trial.meanings.insert(known::DEBT_GAUGE.to_owned(), meaning.clone());
             }
         }
-        Question::Space | Question::Snapshots => {
-            for trial in &mut run.trials {
-                let lower = Direction::Lower;
-                let figures = [
-                    ("data.on_disk", Unit::Bytes, 1e8),
-                    ("volume.snapshot_time", Unit::Seconds, 0.1),
-                ];
-                let figures =
-                    figures.into_iter().chain([("volume.clone_time", Unit::Seconds, 0.2)]);
-                let factor = if trial.variant == 0 { 1.0 } else { times };
-                for (id, unit, value) in figures {
-                    trial.metrics.push(metric(id, unit, lower, id, "x").secondary());
-                    // Times are without noise.
-                    let noise = match id {
-                        "data.on_disk" => wobble(trial.variant, 0, trial.repetition - 1),
-                        _ => 1.0,
-                    };
-                    for step in &mut trial.steps {
-                        step.figures.insert(MetricId::new(id), value * factor * noise);
-                    }
-                }
-            }
-        }
+        Question::Space | Question::Snapshots => figures(&mut run, times),
         Question::Recovers => {
             in_seconds(&mut run, |step, variant| {
                 let away = (20.0 * if variant == 0 { 1.0 } else { times }).round() as usize;
@@ -106,6 +84,28 @@ fn asked(question: Question, names: &[&str], repetitions: u32, times: f64) -> Ru
         Question::Scales | Question::Saturates => {}
     }
     run
+}
+
+/// Of the storage, by the variant's factor.
+fn figures(run: &mut Run, times: f64) {
+    for trial in &mut run.trials {
+        let lower = Direction::Lower;
+        let figures =
+            [("data.on_disk", Unit::Bytes, 1e8), ("volume.snapshot_time", Unit::Seconds, 0.1)];
+        let figures = figures.into_iter().chain([("volume.clone_time", Unit::Seconds, 0.2)]);
+        let factor = if trial.variant == 0 { 1.0 } else { times };
+        for (id, unit, value) in figures {
+            trial.metrics.push(metric(id, unit, lower, id, "x").secondary());
+            // Times are without noise.
+            let noise = match id {
+                "data.on_disk" => wobble(trial.variant, 0, trial.repetition - 1),
+                _ => 1.0,
+            };
+            for step in &mut trial.steps {
+                step.figures.insert(MetricId::new(id), value * factor * noise);
+            }
+        }
+    }
 }
 
 /// Of a measurement; more than the minimum for a judgement of its course.

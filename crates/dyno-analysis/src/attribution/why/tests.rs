@@ -183,13 +183,13 @@ fn sentences() {
             ],
         ),
         &expect![
-            "b vs. a at 4 clients: throughput −30.0 % goes with reads from the data disk 2.40× (2.39–2.41) and server CPU +11.9 % (+11.4 to +12.5) per transaction (95 % CIs, n = 5, corrected for 4 uses looked at); unchanged: writes to the data disk −0.1 % (−0.4 to +0.3) per transaction (95 % CIs, n = 5)."
+            "b vs. a at 4 clients: throughput −30.0 % (n = 5) goes with reads from the data disk 2.40× (2.39–2.41) and server CPU +11.9 % (+11.4 to +12.5) per transaction (95 % CIs, n = 5, corrected for 4 uses in all comparisons); unchanged: writes to the data disk −0.1 % (−0.4 to +0.3) per transaction (95 % CIs, n = 5)."
         ],
     );
     says(
         &found([1000.0, 700.0], &[("server.cpu_s_per_s", &cpu)]),
         &expect![
-            "b vs. a at 4 clients: throughput −30.0 %, with which none of 3 uses looked at is shown to go; unchanged: server CPU −0.1 % (−0.4 to +0.3) and statements 0.0 % (no spread) per transaction (95 % CIs, n = 5)."
+            "b vs. a at 4 clients: throughput −30.0 % (n = 5), with which none of 3 uses compared is shown to go; unchanged: server CPU −0.1 % (−0.4 to +0.3) and statements 0.0 % (no spread) per transaction (95 % CIs, n = 5)."
         ],
     );
     // Undecided, on a machine where others work.
@@ -208,9 +208,18 @@ fn sentences() {
     says(
         &open(&[("server.cpu_s_per_s", &more)]),
         &expect![
-            "b vs. a at 4 clients: throughput undecided, but different: server CPU +11.9 % (+11.5 to +12.4) per transaction (95 % CIs, n = 5, corrected for 2 uses looked at); unchanged: statements 0.0 % (no spread) per transaction (95 % CIs, n = 5)."
+            "b vs. a at 4 clients: throughput undecided, but different: server CPU +11.9 % (+11.5 to +12.4) per transaction (95 % CIs, n = 5, corrected for 2 uses in all comparisons); unchanged: statements 0.0 % (no spread) per transaction (95 % CIs, n = 5)."
         ],
     );
+    // Something else of the server may differ.
+    let findings = open(&[
+        ("server.cpu_s_per_s", &cpu),
+        ("data_disk.reads_per_s", &|_, rate| 0.5 * rate),
+        ("data_disk.writes_per_s", &|_, rate| rate * rate / 1000.0),
+    ]);
+    let undecided = findings.why[0].others.iter().filter(|one| one.call == Call::Undecided);
+    assert!(undecided.count() > 0, "{:?}", findings.why);
+    assert!(!findings.answer.why[0].contains("the same work"), "{:?}", findings.answer.why);
     // Undecided both.
     says(&open(&[("server.cpu_s_per_s", &|variant, _| [0.6, 0.603][variant])]), &expect![[""]]);
 }
