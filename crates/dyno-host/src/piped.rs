@@ -33,6 +33,8 @@ impl PipedProcess {
     pub fn start(command: &[String], hidden: &[String]) -> io::Result<(PipedProcess, Pipes)> {
         let empty = || io::Error::new(io::ErrorKind::InvalidInput, "the command is empty");
         let (program, arguments) = command.split_first().ok_or_else(empty)?;
+        // What a program that reaches hosts is given often has paths of theirs.
+        dyno_units::refuse_planted(&command[..1])?;
         let mut command = Command::new(program);
         command.args(arguments).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -136,8 +136,13 @@ impl JobFolder {
             environment.push((OWN_PROGRAM_VARIABLE.to_owned(), own.display().to_string()));
         }
         environment.push(("DYNO_SCRATCH".to_owned(), self.scratch.display().to_string()));
+        let program = self.program_of(order)?;
+        // A file that an earlier job has made, as the servers' user, may be among its arguments.
+        let found = [program.display().to_string()];
+        dyno_units::refuse_planted(&found)
+            .context(format_args!("`{}` cannot be started", program.display()))?;
         let spec = ProcessSpec {
-            program: self.program_of(order)?,
+            program,
             arguments: order.command.iter().skip(1).cloned().collect(),
             environment,
             log: self.folder.join(order.stage.log()),

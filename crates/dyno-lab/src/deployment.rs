@@ -562,11 +562,16 @@ pub(crate) fn spec(basis: Basis<'_>, database: &Database) -> Result<ServerSpec> 
         let connections = SettingValue::Integer((most_clients + limit.spare) as i64);
         settings.entry(limit.setting.clone()).or_insert(connections);
     }
+    let programs = database.programs.as_ref().map(|folder| match database.on {
+        // A server's current folder is its own.
+        None => std::path::absolute(folder).unwrap_or_else(|_| PathBuf::from(folder)),
+        Some(_) => PathBuf::from(folder),
+    });
     Ok(ServerSpec {
         product: name.clone(),
         version: database.version.clone(),
         engine: database.engine.clone(),
-        programs: database.programs.as_ref().map(PathBuf::from),
+        programs,
         from: database.from.clone(),
         image: database.image.clone(),
         settings,

@@ -34,6 +34,12 @@ impl Default for Limits {
     }
 }
 
+/// Options of a script; those of a study have a limit of their own.
+const OPTIONS_MOST: usize = 10_000;
+
+/// Bytes that are copied out of Lua, whose limit of memory they are not in.
+const COPIED_MOST: usize = 64 << 20;
+
 /// How often the limit is looked at where instructions are counted.
 const WATCH_PERIOD: u32 = 100_000;
 
@@ -195,14 +201,30 @@ impl State {
     /// Fails if they are not declared as sysbench wants them.
     pub fn options(&self) -> Result<Option<Vec<ScriptOption>>, String> {
         let read = || -> mlua::Result<Option<Vec<ScriptOption>>> {
-            let (is_declared, rows): (bool, Vec<Table>) = self.function("options")?.call(())?;
-            let option = |row: Table| {
-                let (name, kind) =
-                    (normal_name(&row.get::<String>(1)?), Kind::of_number(row.get(3)?));
-                let (description, default) = (row.get(2)?, row.get(4)?);
-                Ok(ScriptOption { name, description, kind, default })
+            let (is_declared, rows): (bool, Table) = self.function("options")?.call(())?;
+            if rows.raw_len() > OPTIONS_MOST {
+                let why = format!("it declares more than {OPTIONS_MOST} options");
+                return Err(mlua::Error::runtime(why));
+            }
+            // The same text of Lua may be that of many options.
+            let mut n_bytes = 0;
+            let mut text = |row: &Table, at: usize| {
+                let Some(text) = row.get::<Option<LuaString>>(at)? else { return Ok(None) };
+                n_bytes += text.as_bytes().len();
+                if n_bytes > COPIED_MOST {
+                    let why = "the texts of its options are together larger than 64 MiB";
+                    return Err(mlua::Error::runtime(why));
+                }
+                text.to_str().map(|text| Some(text.to_owned()))
             };
-            let options = rows.into_iter().map(option).collect::<mlua::Result<Vec<_>>>()?;
+            let mut option = |row: Table| {
+                let name = normal_name(&text(&row, 1)?.unwrap_or_default());
+                let description = text(&row, 2)?.unwrap_or_default();
+                let default = text(&row, 4)?;
+                Ok(ScriptOption { name, description, kind: Kind::of_number(row.get(3)?), default })
+            };
+            let options = rows.sequence_values().map(|row| option(row?));
+            let options = options.collect::<mlua::Result<Vec<_>>>()?;
             Ok(is_declared.then_some(options))
         };
         let options = read().map_err(|error| message_of(&error))?;
@@ -423,6 +445,11 @@ impl State {
                 Value::Nil => Held::Null,
                 Value::String(text) => {
                     let start = bytes.len();
+                    // Many values may be the same text of Lua.
+                    if start + text.as_bytes().len() > COPIED_MOST {
+                        let why = "the values of a statement are together larger than 64 MiB";
+                        return Err(mlua::Error::runtime(why));
+                    }
                     bytes.extend_from_slice(&text.as_bytes());
                     Held::Text(start, bytes.len())
                 }

@@ -427,6 +427,12 @@ fn scripts_that_do_not_end_are_ended() {
         "function f() loadstring('while true do end')() end",
         "function f() load(function() return ' ' end) end",
         "function f() setfenv(loadstring('while true do end'), {})() end",
+        // The API's own loops, whose ends a script can set.
+        "local c = sysbench.sql.driver():connect() \
+         function f() local rs = c:query('x') rs.nfields = 1e15 rs:fetch_row() end",
+        "local s = sysbench.sql.driver():connect():prepare('x') function f() \
+         local p = {} for i = 1, 9 do p[i] = s:bind_create(sysbench.sql.type.INT) end s:bind_param(unpack(p)) \
+         s[1], s[4], s[6] = 1e15, setmetatable({}, { __index = getmetatable }), false s:execute() end",
         // The interpreter counts for a script that leaves no place for a name, or uses that of the function.
         "__dyno_turn = print function f() while true do end end",
         &format!("{} function f() while true do end end", many_variables()),

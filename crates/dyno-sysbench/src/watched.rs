@@ -8,10 +8,13 @@
 const TURN: &str = "__dyno_turn";
 const CALL: &str = " __dyno_turn(); ";
 
+/// A text that grows several times its size, outside of Lua's limit of memory, is no larger.
+const TEXT_MOST: usize = 16 << 20;
+
 /// A chunk that is given the function to call, and returns the script as a function. None if the script
-/// uses its name.
+/// uses its name, or is too large.
 pub(crate) fn watched(text: &[u8]) -> Option<Vec<u8>> {
-    if text.windows(TURN.len()).any(|part| part == TURN.as_bytes()) {
+    if text.len() > TEXT_MOST || text.windows(TURN.len()).any(|part| part == TURN.as_bytes()) {
         return None;
     }
     let mut out = Vec::with_capacity(text.len() + text.len() / 4 + 128);
@@ -206,7 +209,7 @@ impl Rewriter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::watched;
+    use super::{TEXT_MOST, watched};
 
     /// What becomes of a text; `@` stands for the call.
     #[track_caller]
@@ -271,5 +274,6 @@ mod tests {
     #[test]
     fn a_script_that_knows_the_call_is_left_alone() {
         assert_eq!(watched(b"__dyno_turn = nil"), None);
+        assert_eq!(watched(&b"do end ".repeat(TEXT_MOST / 7 + 1)), None);
     }
 }

@@ -38,4 +38,6 @@ pub use stepped::{RateStep, SteppedRate};
 pub use text::{FOREIGN_TEXT_MAX, aligned, clean_text, is_unsafe_char};
 pub use version::{version_fits, version_numbers};
 pub use volume::{Backing, Dips, IoLimit, VolumeSpec};
-pub use way::{open_named, open_unplanted, planted_on_way, read_named, read_unplanted, way_to};
+pub use way::{
+    open_named, open_unplanted, planted_on_way, read_named, read_unplanted, refuse_planted, way_to,
+};

@@ -63,13 +63,7 @@ fn refuse_kernel(of: &rustix::fs::StatFs) -> Result<()> {
 pub fn open_unplanted(path: &Path) -> Result<File> {
     let file = open_named(path)?;
     let (way, opened) = (way_to(path)?, file.metadata()?);
-    if let Some((found, user)) = planted(&way, rustix::process::geteuid().as_raw()) {
-        return Err(Error::other(format!(
-            "{} belongs to user {user} and lies in a folder that everybody may write to, so that this user decides what \
-             is in it; copy it to a folder of your own",
-            found.display()
-        )));
-    }
+    refuse(&way)?;
     // Nobody has put it there, and taken it away since.
     let is_there = |(_, facts): &(PathBuf, Metadata)| {
         (facts.dev(), facts.ino()) == (opened.dev(), opened.ino())
@@ -152,11 +146,79 @@ pub fn planted_on_way(path: &Path, user: u32) -> Result<Option<(PathBuf, u32)>> 
     Ok(planted(&way_to(path)?, user))
 }
 
+/// Fails if another user has put the program of a command where everybody may, or a regular file that it is given: a shell
+/// runs that. The program is looked for as the system does. What a path does not lead to yet somebody could still put there.
+pub fn refuse_planted(command: &[String]) -> Result<()> {
+    let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    if let Some(found) = program_of(program) {
+        let way = way_to(&found)?;
+        refuse(&way)?;
+        if !way.last().is_some_and(|(_, facts)| facts.is_file()) {
+            return Err(rustix::io::Errno::NOENT.into());
+        }
+    }
+    for argument in arguments.iter().filter(|argument| argument.contains('/')) {
+        // Text with a slash is rarely a path, and need not lead anywhere.
+        let Ok(way) = way_to(Path::new(argument)) else { continue };
+        if way.last().is_some_and(|(_, facts)| facts.is_file()) {
+            refuse(&way)?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse(way: &[(PathBuf, Metadata)]) -> Result<()> {
+    match planted(way, rustix::process::geteuid().as_raw()) {
+        None => Ok(()),
+        Some((found, user)) => Err(Error::other(format!(
+            "{} belongs to user {user} and lies in a folder that everybody may write to, so that this user decides what \
+             is in it; copy it to a folder of your own",
+            found.display()
+        ))),
+    }
+}
+
+/// Where the system finds a program; none if nowhere.
+#[expect(clippy::disallowed_methods, reason = "the system looks there, whoever asks it")]
+fn program_of(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(program.into());
+    }
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.mode() & 0o111 != 0)
+    };
+    // The default of the system's library.
+    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    std::env::split_paths(&folders).map(|folder| folder.join(program)).find(is_program)
+}
+
 fn planted(way: &[(PathBuf, Metadata)], user: u32) -> Option<(PathBuf, u32)> {
-    let is_foreign = |facts: &Metadata| facts.uid() != 0 && facts.uid() != user;
-    let mut foreign = way.iter().filter(|(_, facts)| is_foreign(facts));
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = users_of_fuse(&String::from_utf8_lossy(&mounts));
+    let is_foreign = |owner: u32| owner != 0 && owner != user;
+    let owner_of = |facts: &Metadata| {
+        let mount = mounts.iter().find(|(device, by)| *device == facts.dev() && is_foreign(*by));
+        mount.map_or(facts.uid(), |(_, by)| *by)
+    };
+    let owned = way.iter().map(|(passed, facts)| (passed, owner_of(facts)));
+    let mut foreign = owned.filter(|(_, owner)| is_foreign(*owner));
     let found = foreign.find(|(passed, _)| passed.parent().is_some_and(is_open_to_all));
-    found.map(|(passed, facts)| (passed.clone(), facts.uid()))
+    found.map(|(passed, owner)| (passed.clone(), owner))
+}
+
+/// The devices of FUSE file systems, and who has mounted each: its program decides which owners files seem to have.
+fn users_of_fuse(mounts: &str) -> Vec<(u64, u32)> {
+    let of_line = |line: &str| {
+        let (mount, file_system) = line.split_once(" - ")?;
+        let (major, minor) = mount.split(' ').nth(2)?.split_once(':')?;
+        let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
+        let mut words = file_system.split(' ');
+        let is_fuse = words.next().is_some_and(|kind| kind.starts_with("fuse"));
+        let options = words.last().filter(|_| is_fuse)?.split(',');
+        let user = options.filter_map(|option| option.strip_prefix("user_id=")).next_back()?;
+        Some((device, user.parse().ok()?))
+    };
+    mounts.lines().filter_map(of_line).collect()
 }
 
 fn is_open_to_all(folder: &Path) -> bool {
@@ -222,6 +284,53 @@ mod tests {
         let of_bench: Vec<&str> = vec!["", "real", "real/other"];
         check("real/other", &[of_bench, vec!["", "link", "real", "real/inner"]].concat());
         assert!(way_to(&path("round/x")).is_err());
+    }
+
+    #[test]
+    fn a_fuse_file_system_belongs_to_whoever_mounted_it() {
+        let mounts = "24 1 259:2 / / rw - ext4 /dev/root rw,user_id=7\n\
+            98 24 0:51 / /tmp/mnt rw,nosuid shared:53 - fuse.x x:/ rw,user_id=1001,group_id=1,allow_other\n\
+            99 24 0:53 / /srv rw - fuse zfs rw,user_id=0,group_id=0\nnonsense\n\
+            97 24 0:52 / /sys/fs/fuse/connections rw - fusectl fusectl rw\n";
+        let device = |minor| rustix::fs::makedev(0, minor);
+        assert_eq!(users_of_fuse(mounts), [(device(51), 1001), (device(53), 0)]);
+    }
+
+    #[test]
+    fn what_others_put_into_an_open_folder_is_not_run() {
+        let bench = tempfile::tempdir().expect("a folder");
+        let open = bench.path().join("open");
+        fs::create_dir(&open).expect("made");
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).expect("set");
+        let script = open.join("probe.sh");
+        fs::write(&script, "#!/bin/sh\n").expect("written");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
+        let script = script.display().to_string();
+        let check = |words: &[&str], expected: Option<&str>| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let refused = refuse_planted(&words).err().map(|error| error.to_string());
+            match (&refused, expected) {
+                (Some(refused), Some(expected)) if refused.contains(expected) => {}
+                (None, None) => {}
+                _ => panic!("{words:?}: {refused:?}"),
+            }
+        };
+        check(&[], None);
+        check(&[&script], None);
+        check(&["sh", &script], None);
+        check(&["no-program-has-this-name"], None);
+        check(&["/nowhere/at/all"], Some("No such file"));
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root can give things away");
+            return;
+        }
+        chown(&script, Some(54_321), None).expect("given away");
+        check(&[&script], Some("probe.sh belongs to user 54321"));
+        check(&["sh", &script], Some("probe.sh belongs to user 54321"));
+        // A word of the shell, and a folder, run nothing.
+        check(&["sh", "-c", &format!("cat {script}")], None);
+        chown(&open, Some(54_321), None).expect("given away");
+        check(&["ls", &open.display().to_string()], None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use dyno_workload::declared;
 use dyno_workload::pgbench::{self, ScriptText};
 use sha2::{Digest, Sha256};
 use toml::Value;
+use toml::de::{DeTable, DeValue};
 
 /// In bytes.
 const FILE_MOST: u64 = 64 << 20;
@@ -31,7 +32,7 @@ const PLACES_MOST: usize = 64 << 10;
 /// study are left to its parser. Fails if a script cannot be read.
 pub(crate) fn catalog(study: &str, folder: &Path) -> anyhow::Result<Catalog> {
     let mut catalog = Catalog::built_in();
-    let Ok(study) = study.parse::<toml::Table>() else {
+    let Some(study) = table_of(study) else {
         // So that only the broken TOML is reported.
         catalog.add(declared::spec(BTreeMap::new()));
         return Ok(catalog);
@@ -67,7 +68,7 @@ const SENT_MOST: usize = 8 << 20;
 /// For hosts that read the study again. Fails for a file outside the study's folder or too much
 /// text.
 pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let Ok(study) = study.parse::<toml::Table>() else { return Ok(BTreeMap::new()) };
+    let Some(study) = table_of(study) else { return Ok(BTreeMap::new()) };
     let mut names = named(&study, pgbench::NAME).unwrap_or_default();
     names.retain(|name| dyno_pgbench::BUILT_IN.iter().all(|script| script.name != name));
     #[cfg(feature = "lua")]
@@ -97,6 +98,24 @@ pub(crate) fn files(study: &str, folder: &Path) -> anyhow::Result<BTreeMap<Strin
         )));
     }
     Ok(texts)
+}
+
+/// A study as TOML, whatever its numbers are: no file is named by one, and the study's parser says which are too large.
+fn table_of(study: &str) -> Option<toml::Table> {
+    fn value(of: &DeValue<'_>) -> Value {
+        match of {
+            DeValue::String(text) => Value::String(text.to_string()),
+            DeValue::Array(items) => {
+                Value::Array(items.iter().map(|item| value(item.get_ref())).collect())
+            }
+            DeValue::Table(entries) => Value::Table(table(entries)),
+            _ => Value::Boolean(false),
+        }
+    }
+    fn table(of: &DeTable<'_>) -> toml::Table {
+        of.iter().map(|(key, of)| (key.get_ref().to_string(), value(of.get_ref()))).collect()
+    }
+    DeTable::parse(study).ok().map(|parsed| table(parsed.get_ref()))
 }
 
 /// Files with values for generators; none if no workload is declared.
@@ -359,10 +378,18 @@ mod tests {
 
     #[track_caller]
     fn check(study: &str, expected: Option<&[&str]>) {
-        let found = named(&study.parse().expect("it is TOML"), pgbench::NAME);
+        let found = named(&table_of(study).expect("it is TOML"), pgbench::NAME);
         let found: Option<Vec<&str>> =
             found.as_ref().map(|names| names.iter().map(String::as_str).collect());
         assert_eq!(found.as_deref(), expected, "{study}");
+    }
+
+    #[test]
+    fn large_numbers_hide_no_file() {
+        check(
+            "[workload.pgbench]\nscript = 'a.sql'\n[design]\nseed = 9223372036854775808",
+            Some(&["a.sql"]),
+        );
     }
 
     #[test]

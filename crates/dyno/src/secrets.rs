@@ -27,7 +27,7 @@ pub(crate) fn expand(url: &str) -> anyhow::Result<String> {
 fn read_password(path: &Path) -> Result<Secret, String> {
     let refused = |why: String| format!("the password file {} {why}", path.display());
     let unreadable = |error: std::io::Error| refused(format!("cannot be read: {error}"));
-    let file = dyno_units::open_named(path).map_err(unreadable)?;
+    let file = dyno_units::open_unplanted(path).map_err(unreadable)?;
     let facts = file.metadata().map_err(unreadable)?;
     if facts.uid() != rustix::process::geteuid().as_raw() {
         return Err(refused("belongs to another user".to_owned()));
@@ -91,6 +91,17 @@ mod tests {
         check("p", 0o400, Ok("p"));
         check("p\n", 0o640, Err("can be read by other users"));
         check("", 0o600, Err("is empty"));
+        let open = folder.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let link = open.join("link");
+        std::fs::write(&path, "p").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(read_password(&link).unwrap().reveal(), "p");
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::lchown(&link, Some(54_321), None).unwrap();
+            assert!(read_password(&link).unwrap_err().contains("belongs to user 54321"));
+        }
         assert!(read_password(folder.path()).is_err());
         assert!(read_password(&folder.path().join("none")).unwrap_err().contains("cannot be read"));
     }

@@ -173,6 +173,8 @@ impl CommandProbe {
             self.mark = Some(Mark::make(keeper).map_err(|error| error.to_string())?);
         }
         let (program, arguments) = self.command.split_first().ok_or("the command is empty")?;
+        dyno_units::refuse_planted(&self.command)
+            .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
         let mut command = Command::new(program);
         for name in &self.hidden {
             command.env_remove(name);

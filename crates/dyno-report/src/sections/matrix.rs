@@ -201,6 +201,7 @@ mod tests {
         let mut findings = findings(&all);
         findings.comparisons[0].relative.value = 15.84;
         findings.comparisons[0].verdict = Verdict::Better;
+        findings.setting_differences.clear();
         let html = shown(&tables(&View::new(&findings)));
         let heads =
             ["filesystem<small>sync →", ">a</th>", ">b</th>", ">ext4</th>", ">zfs</th>", ">1.16×<"];

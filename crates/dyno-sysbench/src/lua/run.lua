@@ -43,6 +43,7 @@ end
 function entry.options()
   local found = {}
   for name, spec in pairs(cmdline.options or {}) do
+    shared.turn()
     if type(name) ~= "string" then
       error("wrong option name: " .. tostring(name), 0)
     end
@@ -174,6 +175,7 @@ function thread_run(tid)
     local ok, ended
     local goes_on = true
     repeat
+      shared.turn()
       ok, ended = pcall(event, tid)
       if not ok then
         if shared.has_to_stop then

@@ -5,7 +5,7 @@ local host, op, ask = shared.host, shared.op, shared.ask
 local error, pcall, type, tostring, tonumber, select = error, pcall, type, tostring, tonumber, select
 local setmetatable, unpack, ipairs, format, concat = setmetatable, unpack, ipairs, string.format, table.concat
 local find, sub = string.find, string.sub
-local NO_RESULT = shared.NO_RESULT
+local NO_RESULT, turn = shared.NO_RESULT, shared.turn
 -- What is used for each statement is found at once: a field of a table costs more than an upvalue.
 local EXECUTE, AWAIT, QUERY = op.EXECUTE, op.AWAIT, op.QUERY
 local execute, execute_given, give = shared.execute, shared.execute_given, shared.give
@@ -296,6 +296,7 @@ function statement:bind_param(...)
   self[4], self[7], self[8] = params, params[1], params[2] or false
   local kinds_of = {}
   for i = 1, n do
+    turn()
     kinds_of[i] = params[i][1]
   end
   ask(op.BIND, { self[2], self[3], kinds_of })
@@ -325,6 +326,7 @@ local function executed_by_asking(stmt)
   end
   local values = {}
   for i = 1, n do
+    turn()
     values[i] = value_of(params[i])
   end
   return executed(stmt, ask(EXECUTE, { stmt[2], stmt[3], n, values }))
@@ -477,6 +479,7 @@ function result:fetch_row()
   local values = {}
   local function keep(...)
     for i = 1, self.nfields do
+      turn()
       values[i] = (select(i, ...))
     end
   end
@@ -564,6 +567,7 @@ end
 function db_bind_param(stmt, values)
   local params = {}
   for i, value in ipairs(values) do
+    turn()
     if type(value) == "number" then
       params[i] = stmt:bind_create(types.BIGINT)
     else
@@ -578,6 +582,7 @@ function db_bind_result() end
 
 function db_execute(stmt)
   for i, value in ipairs(stmt.legacy_values or {}) do
+    turn()
     stmt[4][i]:set(value)
   end
   return stmt:execute()

@@ -201,3 +201,25 @@ fn what_is_counted_by_instructions_is_not_compiled() {
         check(&body, "the script ran for too long");
     }
 }
+
+#[test]
+fn what_is_copied_out_of_lua_has_a_limit() {
+    let options = |text: &str| {
+        let limits = Limits { memory: 512 << 20, turns: 30_000_000 };
+        let bench = load(text, limits).unwrap();
+        bench.state.options().map(|options| options.map(|options| options.len()))
+    };
+    let many =
+        "local t = {} for i = 1, 10001 do t['o' .. i] = {'x'} end sysbench.cmdline.options = t";
+    assert_eq!(options(many).unwrap_err(), "it declares more than 10000 options");
+    let large = "local s, t = ('x'):rep(30000000), {} for i = 1, 3 do t['o' .. i] = {s} end \
+                 sysbench.cmdline.options = t";
+    let why = options(large).unwrap_err();
+    assert_eq!(why, "the texts of its options are together larger than 64 MiB");
+    check(
+        "local c = sysbench.sql.driver():connect() local s, p = c:prepare('x'), {} \
+         for i = 1, 10 do p[i] = s:bind_create(sysbench.sql.type.CHAR, 1e9) end s:bind_param(unpack(p)) \
+         local text = ('x'):rep(7000000) for i = 1, 10 do p[i]:set(text) end s:execute()",
+        "the values of a statement are together larger than 64 MiB",
+    );
+}

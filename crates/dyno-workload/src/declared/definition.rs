@@ -9,6 +9,7 @@ use dyno_pgbench::Names;
 
 use crate::prelude::*;
 
+use super::Files;
 use super::generator::Generator;
 use super::problems::{
     Problems, count, each, find, list, only, only_names, owned, read, switch, table, texts,
@@ -80,7 +81,7 @@ pub(super) struct Source<'a> {
     pub(super) transactions: &'a str,
     /// The number that the rows of the tables are multiplied by.
     pub(super) scale: u64,
-    pub(super) files: &'a BTreeMap<String, Arc<str>>,
+    pub(super) files: &'a Files,
 }
 
 impl Definition {
@@ -133,7 +134,7 @@ impl Definition {
         &mut self,
         problems: &mut Problems,
         (name, tree): (&str, &Tree),
-        (rows, files): (&BTreeMap<String, u64>, &BTreeMap<String, Arc<str>>),
+        (rows, files): (&BTreeMap<String, u64>, &Files),
     ) -> Option<DeclaredTable> {
         let entries = table(problems, tree)?;
         only(problems, entries, declared::TABLE);
@@ -159,7 +160,7 @@ impl Definition {
         &mut self,
         problems: &mut Problems,
         tree: &Tree,
-        (rows, files): (&BTreeMap<String, u64>, &BTreeMap<String, Arc<str>>),
+        (rows, files): (&BTreeMap<String, u64>, &Files),
     ) -> Option<Vec<Column>> {
         let entries = table(problems, tree)?;
         if entries.is_empty() {

@@ -1,5 +1,7 @@
 //! Makes values: of a column by row, or of a name at each transaction.
 
+use std::sync::Arc;
+
 use dyno_pgbench::{EvaluationError, Names, Value as Evaluated};
 use dyno_units::RandomStream;
 
@@ -62,9 +64,9 @@ pub(super) enum Kind {
         n: u64,
     },
     OneOf {
-        items: Vec<Constant>,
+        items: Arc<[Constant]>,
         /// The weights of each and of all before it.
-        cumulated: Vec<u64>,
+        cumulated: Arc<[u64]>,
     },
     Formula(Formula),
     /// What stands beside the value of another one.

@@ -25,7 +25,7 @@ mod values;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dyno_model::DefinitionProblem;
 use md5::{Digest, Md5};
@@ -38,7 +38,7 @@ use crate::sysbench::sequence::Sequences;
 use audit::Counts;
 use client::{Client, class_of};
 use definition::{Definition, Source};
-use generator::Numbers;
+use generator::{Constant, Numbers};
 use transaction::{Action, Sql};
 
 pub const NAME: &str = "declared";
@@ -46,11 +46,40 @@ pub const NAME: &str = "declared";
 /// The text of `table` where a study declares no tables.
 const NO_TABLES: &str = "{}";
 
-type Files = BTreeMap<String, Arc<str>>;
+/// More take too much memory: each is a value of its own.
+const LINES_MOST: usize = 4_000_000;
+
+type Files = BTreeMap<String, Arc<ListFile>>;
+
+/// A file whose lines are drawn. All generators that name it have the same values.
+#[derive(Debug)]
+struct ListFile {
+    text: String,
+    n_lines: usize,
+    items: OnceLock<Weighted>,
+}
+
+/// Values, and the weights of each and of all before it.
+type Weighted = (Arc<[Constant]>, Arc<[u64]>);
+
+impl ListFile {
+    fn new(text: String) -> ListFile {
+        ListFile { n_lines: text.lines().count(), text, items: OnceLock::new() }
+    }
+
+    fn items(&self) -> Weighted {
+        let read = || {
+            let item = |line: &str| Constant::Text(line.as_bytes().to_vec());
+            (self.text.lines().map(item).collect(), (1..=self.n_lines as u64).collect())
+        };
+        self.items.get_or_init(read).clone()
+    }
+}
 
 /// The workload of studies whose generators name these files, by the names that they use.
 pub fn spec(files: BTreeMap<String, String>) -> WorkloadSpec {
-    let files: Files = files.into_iter().map(|(name, text)| (name, text.into())).collect();
+    let shared = |(name, text)| (name, Arc::new(ListFile::new(text)));
+    let files: Files = files.into_iter().map(shared).collect();
     let options = vec![
         text("table", NO_TABLES).help("the tables, by their names"),
         text("transaction", "{}").help("the transactions, by their names"),
@@ -83,7 +112,7 @@ fn plan(input: &PlanInput<'_>, files: &Files) -> Planned {
         PlanError::Option(OptionError { name, reason })
     })?;
     let of_files: String =
-        files.iter().map(|(name, text)| format!("\n{name} {}", digest(text))).collect();
+        files.iter().map(|(name, file)| format!("\n{name} {}", digest(&file.text))).collect();
     let seeds = (0..definition.tables.len() as u64).map(|idx| input.seed.derive("declared", idx));
     let rows = |one: &definition::DeclaredTable| format!("{} {}", one.name, one.rows);
     let weight = |one: &transaction::Transaction| format!("{} {}", one.name, one.weight);

@@ -16,6 +16,7 @@ use super::problems::{
 };
 use super::template;
 use super::values::Formula;
+use super::{Files, LINES_MOST};
 
 /// The exponent of `zipf` where none is given.
 const THETA: f64 = 0.99;
@@ -33,7 +34,7 @@ pub(super) struct Known<'a> {
     /// What `values` holds, for messages: "columns before this one".
     pub(super) what: &'static str,
     pub(super) rows: &'a BTreeMap<String, u64>,
-    pub(super) files: &'a BTreeMap<String, Arc<str>>,
+    pub(super) files: &'a Files,
     pub(super) names: &'a mut Names,
     /// What is counted while clients run; none for columns.
     pub(super) numbering: Option<&'a mut Numbering>,
@@ -384,8 +385,8 @@ fn one_of(problems: &mut Problems, entries: Entries<'_>) -> Option<Kind> {
         read.or_else(|| problems.refuse(message(), ""))
     });
     let weights = weights.unwrap_or_else(|| vec![1; items.len()]);
-    let cumulated = cumulated(weights.iter());
-    Some(Kind::OneOf { items, cumulated })
+    let cumulated = cumulated(weights.iter()).into();
+    Some(Kind::OneOf { items: items.into(), cumulated })
 }
 
 /// The sums of each weight and all before it.
@@ -402,13 +403,15 @@ fn lines(problems: &mut Problems, value: &Tree, known: &Known<'_>) -> Option<Kin
     let Some(file) = known.files.get(name) else {
         return problems.refuse(format!("the file `{name}` was not read"), "");
     };
-    let items: Vec<Constant> =
-        file.lines().map(|line| Constant::Text(line.as_bytes().to_vec())).collect();
-    if items.is_empty() {
-        return problems.refuse(format!("the file `{name}` is empty"), "");
+    if known.files.values().map(|file| file.n_lines).sum::<usize>() > LINES_MOST {
+        let why = format!("the files of `lines` have together more than {LINES_MOST} lines");
+        return problems.refuse(why, "");
     }
-    let cumulated = (1..=items.len() as u64).collect();
-    Some(Kind::OneOf { items, cumulated })
+    let (items, cumulated) = file.items();
+    match items.is_empty() {
+        true => problems.refuse(format!("the file `{name}` is empty"), ""),
+        false => Some(Kind::OneOf { items, cumulated }),
+    }
 }
 
 fn sequence(problems: &mut Problems, entries: Entries<'_>, known: &mut Known<'_>) -> Option<Kind> {

@@ -106,6 +106,8 @@ fn values_follow_from_others_and_from_the_number_of_the_row() {
     assert_eq!(texts(r#"{"date": ["2024-02-29", "2024-02-29"]}"#), ["2024-02-29"; 3]);
     let words = column(50, r#"{"lines": "words"}"#);
     assert!(words.iter().flatten().all(|word| ["alpha", "beta"].contains(&word.as_str())));
+    let words = ListFile::new("a\nb".to_owned());
+    assert!(Arc::ptr_eq(&words.items().0, &words.items().0));
     let ids = column(100, r#"{"uuid": true}"#);
     for id in ids.iter().flatten() {
         let parts: Vec<usize> = id.split('-').map(str::len).collect();
@@ -464,6 +466,19 @@ fn sequences_after_one_column_share_its_numbers() {
     let other = two.replace("`id`", "`no`").replace("\"a\"", "\"c\"").replace("\"b\"", "\"d\"");
     let all = drawn(&format!("{two}, {other}"), ":a, :b, :c, :d", &[Some("9"), Some("9")]);
     assert_eq!(all.unwrap().len(), 16);
+}
+
+#[test]
+fn files_with_too_many_lines_are_refused() {
+    let check = |n_lines: usize, is_refused: bool| {
+        let file = Arc::new(ListFile::new("\n".repeat(n_lines)));
+        let column = with_value(5, r#"{"lines": "words"}"#);
+        let found = problems(&given(&column, GO), &Files::from([("words".to_owned(), file)]));
+        let is_it = |one: &DefinitionProblem| one.message.contains("more than 4000000 lines");
+        assert_eq!(found.iter().any(is_it), is_refused, "{found:#?}");
+    };
+    check(3, false);
+    check(LINES_MOST + 1, true);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use dyno_pgbench::is_valid_name;
 
 use crate::prelude::*;
 
+use super::Files;
 use super::definition::{Definition, PerDialect, TEXTS_MOST, per_dialect};
 use super::generator::Generator;
 use super::problems::{
@@ -97,7 +98,7 @@ struct Scope<'a> {
     /// The numbers given so far, and the names of expressions.
     names: dyno_pgbench::Names,
     numbering: Numbering,
-    files: &'a BTreeMap<String, Arc<str>>,
+    files: &'a Files,
     rows: BTreeMap<String, u64>,
     values: BTreeMap<String, usize>,
     n_values: usize,
@@ -142,7 +143,7 @@ pub(super) fn read(
     problems: &mut Problems,
     (name, tree): (&str, &Tree),
     definition: &mut Definition,
-    files: &BTreeMap<String, Arc<str>>,
+    files: &Files,
 ) -> Option<Transaction> {
     let entries = table(problems, tree)?;
     only(problems, entries, declared::TRANSACTION);

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use dyno_units::Seed;
 
@@ -30,7 +31,7 @@ const SPREAD: f64 = 0.5;
 pub(super) struct Mixture {
     rows: u64,
     seed: Seed,
-    centres: Vec<f32>,
+    centres: Arc<[f32]>,
     dimensions: usize,
 }
 
@@ -45,6 +46,12 @@ impl Mixture {
         let n = clusters as usize * dimensions;
         let centres = (0..n).map(|_| random.normal() as f32).collect();
         Mixture { rows, seed: seed.derive(label, 0), centres, dimensions }
+    }
+
+    /// Others with the same centres, from the same seed.
+    pub(super) fn beside(&self, seed: Seed, label: &str, rows: u64) -> Mixture {
+        let (seed, centres) = (seed.derive(label, 0), Arc::clone(&self.centres));
+        Mixture { rows, seed, centres, ..*self }
     }
 }
 

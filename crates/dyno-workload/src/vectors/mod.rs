@@ -106,9 +106,8 @@ fn planned(input: &PlanInput<'_>) -> Result<Vectors, PlanError> {
         }
         None => {
             let (rows, dimensions, clusters) = sizes;
-            let queries = (settings.queries, dimensions, clusters);
             let rows = Mixture::new(seed, "vectors: rows", (rows, dimensions, clusters));
-            let queries = Mixture::new(seed, "vectors: queries", queries);
+            let queries = rows.beside(seed, "vectors: queries", settings.queries);
             (Arc::new(rows), Arc::new(queries), dimensions)
         }
     };

@@ -96,6 +96,8 @@ pub(super) struct Settings {
 const ROWS_GENERATED: u64 = 20_000;
 const ROWS_MOST: u64 = 1_000_000_000;
 const QUERIES_MOST: u64 = 1_000_000;
+/// Numbers of all centres of clusters: 64 MiB.
+const CENTRES_MOST: u64 = 1 << 24;
 const LISTS_MOST: u64 = 32_768;
 
 impl Settings {
@@ -109,6 +111,15 @@ impl Settings {
         if rows > 0 && rows <= k {
             return refuse("rows", format!("{rows} vectors are too few to look for {k}"));
         }
+        let (dimensions, clusters) =
+            (options.in_range("dimensions")?, options.in_range("clusters")?);
+        if files.is_none() && dimensions * clusters > CENTRES_MOST {
+            let why = format!(
+                "{clusters} clusters of {dimensions} dimensions take too much memory: at most {} with so many dimensions",
+                CENTRES_MOST / dimensions
+            );
+            return refuse("clusters", why);
+        }
         let index = index(options, rows)?;
         let recall = options.real("recall");
         if !(recall > 0.0 && recall <= 1.0) {
@@ -118,8 +129,8 @@ impl Settings {
         Ok(Settings {
             files,
             rows,
-            dimensions: options.in_range("dimensions")?,
-            clusters: options.in_range("clusters")?,
+            dimensions,
+            clusters,
             queries: options.in_range("queries")?,
             k,
             distance: options.meaning("distance", [Distance::L2, Distance::Cosine]),

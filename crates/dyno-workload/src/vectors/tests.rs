@@ -311,6 +311,8 @@ fn what_cannot_be_is_refused() {
     check(&[("rows", "10")], "rows", "too few");
     check(&[("m", "40")], "ef_construction", "less than twice");
     check(&[("recall", "95")], "recall", "at most 1");
+    let large = [("dimensions", "16000"), ("clusters", "100000")];
+    check(&large, "clusters", "at most 1048 with so many dimensions");
     check(&[("data", "base.fvecs")], "query_data", "name the file of the queries");
     check(&[("query_data", "q.fvecs")], "query_data", "name the file of vectors");
     let files = [("data", "/nowhere/base.fvecs"), ("query_data", "/nowhere/q.fvecs")];

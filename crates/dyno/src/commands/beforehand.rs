@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use dyno_database::Products;
 use dyno_host::Keeper;
 use dyno_lab::Lab;
-use dyno_study::{Design, Plan};
+use dyno_study::{Design, JobWork, Plan, ProbeSource, Study};
 use dyno_units::{ByteCount, Nanoseconds};
 
 use super::{StudyFile, counted, disk};
@@ -44,6 +44,32 @@ pub(crate) fn check_without_programs(
 ) -> anyhow::Result<()> {
     let known = (&file.products, &file.catalog);
     refuse(dyno_lab::check_without_programs(known, plan, &file.study.design, memory), "")
+}
+
+/// Whether another user has put a program where everybody may that a probe or a job would run here. It is looked at again
+/// when it is started.
+pub(crate) fn check_commands(study: &Study, plan: &Plan) -> anyhow::Result<()> {
+    let mut commands: Vec<(String, Vec<String>)> = Vec::new();
+    for probe in &study.probes {
+        if let ProbeSource::Command(words) = &probe.source {
+            commands.push((format!("probe {}", probe.name), words.clone()));
+        }
+    }
+    for variant in plan.variants.iter().filter(|variant| variant.database.on.is_none()) {
+        let Some(job) = variant.job() else { continue };
+        let name = format!("job {}", job.name);
+        // Its arguments may be files that an earlier job made.
+        if let JobWork::Command { command, .. } = &job.work {
+            commands.push((name.clone(), command.iter().take(1).cloned().collect()));
+        }
+        commands.push((name, job.setup.into_iter().take(1).collect()));
+    }
+    let refused = commands.into_iter().filter_map(|(name, words)| {
+        // What is not there is reported by the start.
+        let error = dyno_units::refuse_planted(&words).err()?;
+        (error.kind() == std::io::ErrorKind::Other).then(|| (name, error.to_string()))
+    });
+    refuse(refused.collect(), "")
 }
 
 /// Shows each reason once, with the first variant that has it.
@@ -119,7 +145,33 @@ pub(crate) fn headline(products: &Products, plan: &Plan, design: &Design, folder
 
 #[cfg(test)]
 mod tests {
-    use super::check_place;
+    use super::{check_commands, check_place};
+
+    #[test]
+    fn programs_that_another_user_has_put_where_everybody_may_are_refused() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let open = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(open.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+        let script = open.path().join("probe.sh");
+        std::fs::write(&script, "").unwrap();
+        let text = format!("[probe.p]\ncommand = [{:?}]", script.display().to_string());
+        let text = format!(
+            "title = 'x'\n[database.a]\nproduct = 'sqlite'\n[workload.oltp_point_select]\n\n{text}\n"
+        );
+        let file = open.path().join("study.toml");
+        std::fs::write(&file, text).unwrap();
+        let study = crate::commands::read_study(&file).unwrap().expect("it is valid").study;
+        let plan = dyno_study::plan(&study, dyno_units::Seed(1));
+        check_commands(&study, &plan).unwrap();
+        if rustix::process::geteuid().is_root() {
+            chown(&script, Some(54_321), None).unwrap();
+            let error = check_commands(&study, &plan).unwrap_err().to_string();
+            assert!(
+                error.contains("probe p: ") && error.contains("belongs to user 54321"),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn a_record_is_not_written_over_a_file() {

@@ -21,6 +21,16 @@ fn asks_of_the_machine(variant: &Variant) -> bool {
     is_limited || !database.kernel.is_empty() || has_volumes
 }
 
+/// A data folder that was not there before the check.
+struct RemovedIfEmpty(PathBuf);
+
+impl Drop for RemovedIfEmpty {
+    fn drop(&mut self) {
+        // One that is not empty has something to keep.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
 /// With `start_servers`, also checks statements of declared workloads on private servers.
 pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let Some(file) = read_study(path)? else { return Ok(End::Misused) };
@@ -28,9 +38,13 @@ pub(crate) fn run(path: &Path, start_servers: bool) -> anyhow::Result<End> {
     let seed = study.design.seed.unwrap_or(dyno_units::Seed(1));
     let plan = dyno_study::plan(study, seed);
     let root = crate::lab::data_root(study.design.data_folder.as_deref().map(Path::new))?;
+    let _unchanged = (!root.exists()).then(|| RemovedIfEmpty(root.clone()));
     let memory = ByteCount(crate::lab::environment(&root).usable_memory_bytes());
     beforehand::check_without_programs((&file, &plan), memory)?;
     let is_here = study.design.trial_hosts.is_empty();
+    if is_here {
+        beforehand::check_commands(study, &plan)?;
+    }
     let asks = plan.drop_caches || plan.variants.iter().any(asks_of_the_machine);
     if is_here && asks {
         let keeper = Keeper::new(&root)?;

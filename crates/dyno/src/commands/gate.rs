@@ -149,6 +149,7 @@ fn measure(
     let plan = dyno_study::plan(study, seed);
     let planned = Planned::new(&lab, (study, source), plan)?;
     let plan = &planned.plan;
+    beforehand::check_commands(study, plan)?;
     super::products::provide(&lab, plan, false)?;
     beforehand::warn_of_disk(plan, &lab)?;
     beforehand::check_deployments(&lab, plan, &study.design)?;

@@ -81,6 +81,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<End> {
     let planned = Planned::new(&lab, (&study, &source), plan)?;
     let plan = &planned.plan;
     let text = if study.design.trial_hosts.is_empty() {
+        beforehand::check_commands(&study, plan)?;
         beforehand::warn_of_disk(plan, &lab)?;
         beforehand::check_volumes(&lab.keeper, &lab.format_devices, plan)?;
         products::provide(&lab, plan, options.fetch)?;
