@@ -88,9 +88,9 @@ impl OfOthers {
     pub(crate) fn refusal(all: &[OfOthers]) -> Option<String> {
         let named = OfOthers::named(all)?;
         Some(format!(
-            "reading {named} could run functions of their owners with the privileges of Dyno's user (expressions of \
-             indexes, constraints, policies); connect as the owner, or make this user or a superuser the owner \
-             (ALTER TABLE … OWNER TO)"
+            "reading {named}, or changing rows there, could run functions of their owners with the privileges of \
+             Dyno's user (expressions of indexes, constraints, policies, triggers); connect as the owner, make this \
+             user or a superuser the owner (ALTER TABLE … OWNER TO), or drop the triggers"
         ))
     }
 }
@@ -246,7 +246,10 @@ mod tests {
         let found = OfOthers::all(vec![row("public.orders"), row("public.seen"), vec![None]]);
         assert_eq!(found.len(), 2);
         let why = OfOthers::refusal(&found).unwrap();
-        assert!(why.starts_with("reading `public.orders` of `app` could run functions"), "{why}");
+        assert!(
+            why.starts_with("reading `public.orders` of `app`, or changing rows there, could run"),
+            "{why}"
+        );
         assert!(why.contains("connect as the owner"), "{why}");
         assert_eq!(OfOthers::refusal(&[]), None);
     }

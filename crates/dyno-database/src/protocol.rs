@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use dyno_host::{FileKind, Probe, ThreadGroups, ThreadListing};
 use dyno_units::Clock;
-use dyno_workload::{Connection, Connector, Dialect, Target};
+use dyno_workload::{ConnectError, Connection, Connector, Dialect, Target};
 
 use crate::dialects::sql_of;
 use crate::error::Result;
@@ -111,6 +111,17 @@ impl SocketKey {
     }
 }
 
+/// Opens a connection and checks it; also the settings with which a transaction is as it was checked.
+pub(crate) fn checked(
+    open: &Connector,
+    endpoint: &Endpoint,
+) -> Result<(Box<dyn Connection>, Vec<String>), ConnectError> {
+    let mut connection = open()?;
+    let check = sql_of(connection.dialect()).check_routines;
+    let pinned = check.map(|check| check(connection.as_mut())).transpose();
+    Ok((connection, pinned.map_err(|reason| endpoint.not_opened(reason))?.unwrap_or_default()))
+}
+
 impl Protocol {
     pub fn target(&self) -> Target {
         self.dialect.map_or(Target::Documents, |_| Target::Sql)
@@ -124,13 +135,7 @@ impl Protocol {
     /// run there with the rights of Dyno's user.
     pub fn checked_connector(&self, endpoint: &Endpoint) -> Connector {
         let (open, endpoint) = (self.connector(endpoint), endpoint.clone());
-        Arc::new(move || {
-            let mut connection = open()?;
-            if let Some(check) = sql_of(connection.dialect()).check_routines {
-                check(connection.as_mut()).map_err(|reason| endpoint.not_opened(reason))?;
-            }
-            Ok(connection)
-        })
+        Arc::new(move || Ok(checked(&open, &endpoint)?.0))
     }
 
     /// The same through a router that does not support named prepared statements

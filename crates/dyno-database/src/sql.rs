@@ -19,10 +19,13 @@ pub(crate) struct SqlSpec {
     /// those that are read, as the dialect calls them. None if no table does.
     pub(crate) tables_of_others: Option<fn(condition: &str) -> String>,
     /// Fails, with the reason, if a statement, or a condition, reads what runs code of other users; none if nothing does.
-    pub(crate) check_read: Option<fn(&mut dyn Connection, sql: &str) -> Result<(), String>>,
+    /// With the settings of [`SqlSpec::check_routines`].
+    pub(crate) check_read:
+        Option<fn(&mut dyn Connection, pinned: &[String], sql: &str) -> Result<(), String>>,
     /// Fails, with the reason, if other users' functions or operators would run with the rights of Dyno's user in
-    /// sessions whose statements do name tables; none if none could.
-    pub(crate) check_routines: Option<fn(&mut dyn Connection) -> Result<(), String>>,
+    /// sessions whose statements do name tables; none if none could. Returns the settings with which a transaction is as
+    /// it was checked.
+    pub(crate) check_routines: Option<fn(&mut dyn Connection) -> Result<Vec<String>, String>>,
     /// Codes of errors for a right that the user lacks.
     pub(crate) no_right: &'static [&'static str],
     /// Why a statement must not run, as this server reads it differently from others.

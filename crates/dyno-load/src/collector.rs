@@ -149,6 +149,11 @@ impl Collector {
         self.stop.raise();
     }
 
+    /// `None` if it does not belong to the step.
+    pub(crate) fn ends(&self, idx: u64) -> Option<Nanoseconds> {
+        self.timeline.span(idx).map(|span| span.end)
+    }
+
     /// Adds an interval of another process; false if it does not fit the step.
     pub(crate) fn accept_part(
         &mut self,

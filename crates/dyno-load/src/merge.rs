@@ -41,6 +41,10 @@ impl SliceEnd {
     }
 }
 
+/// By how much a generator's clock may have gone ahead in a step. Intervals are kept until all generators have sent
+/// theirs.
+const AHEAD_MOST: Nanoseconds = Nanoseconds::from_secs(60);
+
 pub struct StepMerge {
     collector: Collector,
     next: Vec<u64>,
@@ -68,10 +72,11 @@ impl StepMerge {
     }
 
     /// Passes on the intervals that all generators have sent. Fails if this is not the generator's
-    /// next interval, is not one of this step, is damaged, or has impossible counts.
+    /// next interval, is not one of this step, has not ended `now`, is damaged, or has impossible
+    /// counts.
     pub fn add(
         &mut self,
-        of: usize,
+        (of, now): (usize, Nanoseconds),
         (idx, part): (u64, &IntervalPart),
         observe: Watch<'_>,
     ) -> Loaded {
@@ -80,6 +85,9 @@ impl StepMerge {
             return Err(LoadError(format!("interval {idx} came in place of interval {next}")));
         }
         *next += 1;
+        if self.collector.ends(idx).is_some_and(|end| end > now + AHEAD_MOST) {
+            return Err(LoadError(format!("interval {idx} came before it had ended")));
+        }
         if !part.is_within(INTERVAL_COUNT_MOST) {
             let why = format!("interval {idx} is damaged, or its counts are impossible");
             return Err(LoadError(why));
@@ -95,7 +103,8 @@ impl StepMerge {
             end.generator;
         let threads = [workers, end.clients].map(|n| n as u64);
         let counts = [end.in_flight_at_end, end.committed].into_iter().chain(threads);
-        if !end.measured.is_within(COUNT_MOST) || counts.max().is_some_and(|n| n > COUNT_MOST) {
+        let all = counts.fold(0, u64::saturating_add);
+        if !end.measured.is_within(COUNT_MOST) || all > COUNT_MOST {
             return Err(LoadError("its end is damaged, or its counts are impossible".to_owned()));
         }
         self.workers += workers;
@@ -127,5 +136,36 @@ impl StepMerge {
         totals.generator.busiest_worker = self.busiest_worker;
         totals.roles = self.roles;
         Ok(totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dyno_model::Load;
+    use dyno_units::Seed;
+
+    use super::*;
+
+    #[test]
+    fn an_interval_from_the_future_is_refused() {
+        let spec = StepSpec {
+            load: Load::Closed { clients: 2 },
+            step: 0,
+            warm_up: Nanoseconds::ZERO,
+            duration: Nanoseconds::from_secs(86_400),
+            until_steady: None,
+            gone_limit: None,
+            statement_timeout: Nanoseconds::ZERO,
+            retries: 0,
+            workers: 1,
+            cpus: Vec::new(),
+            seed: Seed(1),
+        };
+        let mut merge = StepMerge::new(&spec, Nanoseconds::ZERO, 2, 0);
+        let part = IntervalPart::default();
+        let now = Nanoseconds::from_secs(10);
+        let mut add = |idx| merge.add((0, now), (idx, &part), &mut |_| {});
+        (0..70).for_each(|idx| add(idx).expect("its clock may be ahead"));
+        assert_eq!(add(70), Err(LoadError("interval 70 came before it had ended".to_owned())));
     }
 }

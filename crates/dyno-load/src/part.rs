@@ -32,15 +32,20 @@ impl IntervalPart {
         Interval { phase, start, length, kinds, lag, due, missed, retries, reconnects, tally }
     }
 
-    /// Whether the times are readable and no count exceeds `most`.
+    /// Whether the times are readable, each kind has as many as it committed, and all counts together do not exceed
+    /// `most`.
     pub(crate) fn is_within(&self, most: u64) -> bool {
         let Tally { reads, writes, others, rows_received, rows_changed, warnings } = self.tally;
         let own = [self.due, self.missed, self.retries, self.reconnects, reads, writes, others];
         let outcomes = self.kinds.iter().flat_map(|kind| kind.outcomes.0);
         let counts = own.into_iter().chain([rows_received, rows_changed, warnings]).chain(outcomes);
-        let times = self.kinds.iter().flat_map(|kind| [&kind.response, &kind.service]);
-        counts.max().is_none_or(|count| count <= most)
-            && times.chain([&self.lag]).all(|times| times.count().is_some_and(|n| n <= most))
+        let has_all = |kind: &KindInterval<TimesPart>| {
+            let committed = Some(kind.outcomes.committed());
+            [&kind.response, &kind.service].into_iter().all(|times| times.count() == committed)
+        };
+        counts.fold(0, u64::saturating_add) <= most
+            && self.kinds.iter().all(has_all)
+            && self.lag.count().is_some_and(|n| n <= most)
     }
 }
 
@@ -192,6 +197,24 @@ mod tests {
             part.histogram();
             part.quantile(0.5);
         }
+    }
+
+    #[test]
+    fn what_a_record_could_not_hold_is_refused() {
+        let mut part = IntervalPart::default();
+        part.kinds.push(KindInterval::default());
+        let committed = |part: &mut IntervalPart, n: u64, times: &[u64]| {
+            part.kinds[0].outcomes.0[0] = n;
+            part.kinds[0].response = TimesPart::of(&histogram(times));
+            part.kinds[0].service = part.kinds[0].response.clone();
+        };
+        committed(&mut part, 2, &[10, 20]);
+        assert!(part.is_within(100));
+        committed(&mut part, 3, &[10, 20]);
+        assert!(!part.is_within(100), "more commits than times");
+        committed(&mut part, 2, &[10, 20]);
+        (part.due, part.missed) = (60, 60);
+        assert!(!part.is_within(100), "too many together");
     }
 
     #[test]

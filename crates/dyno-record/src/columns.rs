@@ -106,7 +106,10 @@ fn unpacked(text: &str, values_most: usize) -> Result<Vec<Option<f64>>, &'static
         }
         column.push(match text {
             "" => None,
-            text => Some(text.parse::<f64>().map_err(|_| DAMAGED)?),
+            // As JSON has it, which knows no other numbers.
+            text => {
+                Some(text.parse().map_err(|_| DAMAGED)?).filter(|value: &f64| value.is_finite())
+            }
         });
         if is_last {
             return Ok(column);
@@ -182,6 +185,12 @@ mod tests {
         check_round(long(|n| (n % 3 > 0).then_some(n as f64 / 7.0)), true);
         check_round(long(|_| None), true);
         check_round(long(|n| Some(1e300 / (n as f64 + 1.0))), true);
+    }
+
+    #[test]
+    fn what_is_no_number_is_no_value() {
+        let packed = packed(&[Some(f64::NAN), Some(f64::INFINITY), Some(1.0), None]);
+        assert_eq!(unpacked(&packed, 9), Ok(vec![None, None, Some(1.0), None]));
     }
 
     #[test]

@@ -12,6 +12,9 @@ const COUNT_SLACK: f64 = 10.0;
 /// The measured time may end so many seconds after the start of its last interval.
 const LAST_INTERVAL_S: f64 = 2.0;
 
+/// A hundred years: nanoseconds then fit 64 bits.
+const TIME_MOST_S: f64 = 100.0 * 365.25 * 86_400.0;
+
 const FIGURES_MOST: usize = 1_000;
 
 /// Of all of a trial's counts: 10 million a second for 28 years. Sums over trials then fit 64 bits.
@@ -34,6 +37,11 @@ pub(crate) fn check_trial(manifest: &Manifest, trial: &TrialSummary) -> Result<(
     let all = trial.steps.iter().flat_map(counts).fold(0, u64::saturating_add);
     if all > COUNT_MOST {
         return Err(format!("its counts add up to more than {COUNT_MOST}"));
+    }
+    let times =
+        trial.loads().flat_map(|load| load.intervals.start_s.iter().chain([&load.measured_s]));
+    if let Some(time) = times.copied().find(|time| time.is_nan() || time.abs() > TIME_MOST_S) {
+        return Err(format!("one of its times is {time:e} s"));
     }
     if trial.metrics.len() > FIGURES_MOST {
         return Err(format!("it declares more than {FIGURES_MOST} metrics"));

@@ -271,7 +271,11 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &[u8]) -> ReadResult<T> {
 pub(crate) const READING_NAME_MOST: usize = 1_024;
 
 /// Checked once, here: a record may have been edited or cut.
-fn check_indexes(manifest: &Manifest, trial: &TrialSummary, folder: &Path) -> ReadResult {
+pub(crate) fn check_indexes(
+    manifest: &Manifest,
+    trial: &TrialSummary,
+    folder: &Path,
+) -> ReadResult {
     let damaged = |what: &str| {
         ReadError::new(folder, format!("the summary of trial {} is damaged: {what}", trial.number))
     };

@@ -123,11 +123,18 @@ impl TrialReceiver {
         // As a summary first: as a tree it could take a hundred times its bytes.
         let summary: TrialSummary = within(VALUES_MOST, || serde_json::from_slice(&bytes))
             .map_err(|error| unread(error.to_string()))?;
-        let summary = cleaned(&summary).map_err(unread)?;
+        let mut summary = cleaned(&summary).map_err(unread)?;
         let TrialPlan { number, variant, repetition, block } = self.planned;
         let is_it = (summary.number, summary.variant, summary.repetition, summary.block)
             == (number, variant, repetition, block);
-        if is_it { Ok(summary) } else { Err("its summary is of another trial".to_owned()) }
+        if !is_it {
+            return Err("its summary is of another trial".to_owned());
+        }
+        // Its own agents, if it says so, are none of the study's hosts.
+        summary.members.iter_mut().for_each(|member| member.host = None);
+        summary.each_load(&mut |load| load.hosts.clear());
+        self.writer.check(&summary)?;
+        Ok(summary)
     }
 
     fn coming(&self, name: &str) -> PathBuf {
@@ -233,6 +240,51 @@ mod tests {
         }
         let Err((_, why)) = receiver.finish(host()).unwrap() else { panic!("it is too large") };
         assert_eq!(why, "its record is larger than 16 GiB");
+    }
+
+    #[test]
+    fn what_would_make_the_run_unreadable_is_refused() {
+        let check = |change: fn(&mut TrialSummary), expected: &str| {
+            let (_kept, there) = recorded(1);
+            let mut sent = summary(1);
+            change(&mut sent);
+            fs::write(there.join(SUMMARY), serde_json::to_vec(&sent).unwrap()).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("run");
+            let mut run = RunWriter::create(&path, &manifest("x")).unwrap();
+            let mut receiver = run.receive_trial(&trial(1), "base").unwrap();
+            send(&mut receiver, &there);
+            match receiver.finish(host()).unwrap() {
+                Ok(received) => {
+                    assert_eq!(expected, "");
+                    assert!(received.steps.iter().all(|step| step.hosts.is_empty()));
+                    assert!(received.members.iter().all(|member| member.host.is_none()));
+                }
+                Err((back, why)) => {
+                    assert!(!expected.is_empty() && why.contains(expected), "{why}");
+                    let outcome = TrialOutcome::Failed { message: why, server_log: Vec::new() };
+                    let failed = TrialSummary { outcome, steps: Vec::new(), ..summary(1) };
+                    back.finish_without(failed).unwrap();
+                }
+            }
+            read_run(&path).unwrap();
+        };
+        check(|_| {}, "");
+        let other_hosts = |sent: &mut TrialSummary| {
+            let named = crate::HostSummary { name: "other".into(), ..Default::default() };
+            sent.steps[0].hosts.push(named);
+            let host = Some(crate::MemberHost::default());
+            sent.members.push(crate::MemberFacts { host, ..Default::default() });
+        };
+        check(other_hosts, "");
+        check(|sent| sent.steps[0].due = u64::MAX, "add up to more than");
+        check(|sent| sent.steps[0].measured_s = 1e19, "1e19 s");
+        check(|sent| sent.steps[0].intervals.start_s[0] = -1e19, "times is");
+        check(|sent| sent.steps[0].step = 9, "not in the manifest");
+        let uncommitted = |sent: &mut TrialSummary| {
+            sent.steps[0].kinds[0].outcomes.insert("committed".into(), 1_000_000);
+        };
+        check(uncommitted, "contradicts itself");
     }
 
     #[test]

@@ -8,12 +8,14 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::consistency::check_trial;
 use crate::error::{WriteError, WriteResult};
 use crate::files::{
     Digest, MODE_PROBE, append, check_closed, check_way, open_regular, part_of, with_suffix,
@@ -21,7 +23,7 @@ use crate::files::{
 };
 use crate::growth::grown;
 use crate::lock::{LOCK, RunLock};
-use crate::reader::{read_manifest, read_outcome, trial_folders};
+use crate::reader::{check_indexes, read_manifest, read_outcome, trial_folders};
 use crate::readings::ReadingsLog;
 use crate::voids::{VoidBlock, set_aside};
 use crate::{EncodedHistogram, Event, Manifest, TrialOutcome, TrialPlan, TrialSummary};
@@ -35,6 +37,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 
 pub struct RunWriter {
     folder: PathBuf,
+    manifest: Arc<Manifest>,
     events: Lines,
     /// By trial number. Nobody else makes any under the lock, and there may be very many.
     trials: BTreeMap<u32, Vec<PathBuf>>,
@@ -43,6 +46,7 @@ pub struct RunWriter {
 
 pub struct TrialWriter {
     pub(crate) folder: PathBuf,
+    manifest: Arc<Manifest>,
     events: Lines,
     readings: ReadingsLog,
     intervals: Lines,
@@ -97,7 +101,7 @@ impl RunWriter {
         // Another Dyno may have been there until now.
         check_empty(folder)?;
         write_whole(&folder.join(MANIFEST), manifest)?;
-        RunWriter::open(folder, lock)
+        RunWriter::open(folder, lock, manifest.clone())
     }
 
     /// Continues a run. The manifest may grow (see `growth.rs`); any other difference is refused by
@@ -125,13 +129,13 @@ impl RunWriter {
                 ),
             ));
         }
-        if let Some(manifest) = now {
-            write_whole(&folder.join(MANIFEST), &manifest)?;
+        if let Some(manifest) = &now {
+            write_whole(&folder.join(MANIFEST), manifest)?;
         }
-        RunWriter::open(folder, lock)
+        RunWriter::open(folder, lock, now.unwrap_or(there))
     }
 
-    fn open(folder: &Path, lock: RunLock) -> WriteResult<RunWriter> {
+    fn open(folder: &Path, lock: RunLock, manifest: Manifest) -> WriteResult<RunWriter> {
         let trials = folder.join("trials");
         match make_closed(&trials) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
@@ -145,6 +149,7 @@ impl RunWriter {
         check_closed(&trials)?;
         Ok(RunWriter {
             folder: folder.to_owned(),
+            manifest: Arc::new(manifest),
             events: Lines::open(folder.join(EVENTS))?,
             trials: by_number(folder),
             _lock: lock,
@@ -219,6 +224,7 @@ impl RunWriter {
                 .map_err(|e| WriteError::io(&readings, &e))?,
             intervals,
             folder,
+            manifest: Arc::clone(&self.manifest),
             text: String::new(),
         })
     }
@@ -269,6 +275,15 @@ impl TrialWriter {
             }
         }
         self.intervals.flush()
+    }
+
+    /// Whether a run with this trial could be read; the error says why not.
+    pub fn check(&self, summary: &TrialSummary) -> Result<(), String> {
+        let indexes = check_indexes(&self.manifest, summary, &self.folder);
+        indexes.map_err(|error| error.reason)?;
+        check_trial(&self.manifest, summary).map_err(|why| {
+            format!("the record of trial {} contradicts itself: {why}", summary.number)
+        })
     }
 
     /// Compresses the files, notes digests, and writes the summary last; without the readings of

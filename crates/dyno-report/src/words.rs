@@ -152,14 +152,9 @@ pub(crate) fn counted(n: usize, one: &str, many: &str) -> String {
 }
 
 /// The values, each once, in their order.
-pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for one in all {
-        if !found.contains(&one) {
-            found.push(one);
-        }
-    }
-    found
+pub(crate) fn distinct<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = BTreeSet::new();
+    all.into_iter().filter(|one| known.insert(*one)).collect()
 }
 
 /// The values, each once, from the least to the greatest.

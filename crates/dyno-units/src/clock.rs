@@ -19,15 +19,15 @@ impl Nanoseconds {
     pub const SECOND: Nanoseconds = Nanoseconds(1_000_000_000);
 
     pub const fn from_secs(seconds: u64) -> Nanoseconds {
-        Nanoseconds(seconds * 1_000_000_000)
+        Nanoseconds(seconds.saturating_mul(1_000_000_000))
     }
 
     pub const fn from_millis(millis: u64) -> Nanoseconds {
-        Nanoseconds(millis * 1_000_000)
+        Nanoseconds(millis.saturating_mul(1_000_000))
     }
 
     pub const fn from_micros(micros: u64) -> Nanoseconds {
-        Nanoseconds(micros * 1_000)
+        Nanoseconds(micros.saturating_mul(1_000))
     }
 
     /// Negative values and NaN become zero.
@@ -192,6 +192,12 @@ mod tests {
         check(1_500_000_000, "1.5 s");
         check(90_000_000_000, "1 min 30 s");
         check(7_500_000_000_000, "2 h 5 min");
+    }
+
+    #[test]
+    fn times_beyond_all_are_the_longest() {
+        let all = [Nanoseconds::from_secs, Nanoseconds::from_millis, Nanoseconds::from_micros];
+        assert_eq!(all.map(|of| of(u64::MAX)), [Nanoseconds(u64::MAX); 3]);
     }
 
     #[test]

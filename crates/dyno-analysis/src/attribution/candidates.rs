@@ -1,6 +1,6 @@
 //! The uses that a difference between variants may go with, and their values by trial.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dyno_units::reading::known;
 
@@ -101,6 +101,8 @@ const WAITS: [(&str, &str); 3] = [
 ];
 
 const THREADS: &str = "cpu.server.thread.";
+/// Kinds of threads in a study that can be named; servers have some dozens.
+const THREADS_MOST: usize = 200;
 /// They answer Dyno's own probes.
 const OF_PROBES: &str = "cpu.server.thread.probe";
 
@@ -121,7 +123,7 @@ pub(super) struct Uses {
 impl Uses {
     /// Of finished trials; a search tries other loads with each variant.
     pub(super) fn of(joined: &Joined<'_>) -> Uses {
-        let (mut trials, mut threads) = (BTreeMap::<_, Vec<Used>>::new(), BTreeSet::new());
+        let (mut trials, mut threads) = (BTreeMap::<_, Vec<Used>>::new(), BTreeMap::new());
         let mut units = BTreeMap::new();
         for (trial, step, summary) in joined.measured_steps() {
             if joined.steps[step].search.is_some() {
@@ -131,7 +133,8 @@ impl Uses {
             for resource in resources(&[summary]).into_iter().chain(waits()) {
                 let Ok(rate) = resource.per_second(summary) else { continue };
                 if resource.name.starts_with(THREADS) && resource.name != OF_PROBES {
-                    threads.insert((resource.name.clone(), resource.title.clone()));
+                    let named = (resource.name.clone(), resource.title.clone());
+                    *threads.entry(named).or_insert(0.0) += rate;
                 }
                 units.insert(resource.name.clone(), resource.unit);
                 rates.insert(resource.name, rate);
@@ -147,7 +150,7 @@ impl Uses {
             family: Family::OtherThreads,
             per: Per::Transaction,
         };
-        Uses { trials, threads: threads.into_iter().map(thread).collect(), units }
+        Uses { trials, threads: largest(threads).into_iter().map(thread).collect(), units }
     }
 
     /// With blocks.
@@ -192,6 +195,16 @@ impl Uses {
     }
 }
 
+/// Those that took most CPU, by name.
+fn largest(threads: BTreeMap<(String, String), f64>) -> Vec<(String, String)> {
+    let mut all: Vec<_> = threads.into_iter().collect();
+    all.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    all.truncate(THREADS_MOST);
+    let mut names: Vec<(String, String)> = all.into_iter().map(|(named, _)| named).collect();
+    names.sort();
+    names
+}
+
 /// In µs.
 fn waits() -> impl Iterator<Item = Resource> {
     WAITS.into_iter().map(|(name, reading)| Resource {
@@ -206,4 +219,17 @@ fn waits() -> impl Iterator<Item = Resource> {
 /// Whether the record tells more than what the load generator counts.
 pub(super) fn is_of_server(candidate: &Candidate) -> bool {
     !matches!(candidate.family, Family::Statements | Family::Generator | Family::Elsewhere)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_threads_the_largest_are_candidates() {
+        let named = |n: usize| (format!("thread{n:04}"), String::new());
+        let all = (0..1000).map(|n| (named(n), n as f64)).collect();
+        let expected: Vec<_> = (1000 - THREADS_MOST..1000).map(named).collect();
+        assert_eq!(largest(all), expected);
+    }
 }

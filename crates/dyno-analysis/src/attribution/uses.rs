@@ -1,5 +1,7 @@
 //! The resources, and where the record has each.
 
+use std::collections::BTreeSet;
+
 use dyno_record::StepSummary;
 
 use dyno_units::reading::{fits, instances, known};
@@ -107,10 +109,10 @@ pub(super) fn resources(summaries: &[&StepSummary]) -> Vec<Resource> {
         reading: None,
     };
     let mut all: Vec<Resource> = RESOURCES.into_iter().map(fixed).collect();
-    let mut threads: Vec<(String, String)> = Vec::new();
+    let (mut threads, mut known_names) = (Vec::<(String, String)>::new(), BTreeSet::new());
     for name in summaries.iter().flat_map(|summary| summary.readings.keys()) {
         let Some(kind) = instances(known::SERVER_THREAD_CPU, name) else { continue };
-        if threads.iter().all(|(_, known)| known != name) {
+        if known_names.insert(name) {
             threads.push((kind.concat(), name.clone()));
         }
     }

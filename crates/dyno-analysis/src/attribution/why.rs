@@ -80,7 +80,7 @@ pub(crate) fn why(
         uses: Uses::of(joined),
         errors: BTreeMap::new(),
     };
-    let all: Vec<Vec<Difference>> = mains.iter().map(|c| differences.of(c)).collect();
+    let all = differences.of(&mains);
     let looked_at = all.iter().flatten().filter(|one| one.may_matter).count();
     let told = |(c, all): (&&Comparison, Vec<Difference>)| {
         let rule = levels.of(c.variant);
@@ -226,14 +226,30 @@ struct Differences<'a> {
     levels: &'a Levels<'a>,
     cpus: f64,
     uses: Uses,
-    /// Each use is a family with a common error, as a metric is.
+    /// Each use is a family with a common error, as a metric is. Of the use that is looked at.
     errors: BTreeMap<(String, Per), Option<CommonError>>,
 }
 
 impl Differences<'_> {
-    fn of(&mut self, c: &Comparison) -> Vec<Difference> {
-        let candidates = self.uses.candidates((c.variant, c.baseline), c.step);
-        candidates.into_iter().filter_map(|one| self.one(c, one)).collect()
+    /// By comparison, in the order of its candidates. One use after the other, whose errors are then dropped: a study
+    /// can have very many.
+    fn of(&mut self, all: &[&Comparison]) -> Vec<Vec<Difference>> {
+        let mut by_name = BTreeMap::<String, Vec<((usize, usize), Candidate)>>::new();
+        for (nth, c) in all.iter().enumerate() {
+            let candidates = self.uses.candidates((c.variant, c.baseline), c.step);
+            for (place, one) in candidates.into_iter().enumerate() {
+                by_name.entry(one.name.clone()).or_default().push(((nth, place), one));
+            }
+        }
+        let mut found: Vec<BTreeMap<usize, Difference>> =
+            all.iter().map(|_| BTreeMap::new()).collect();
+        for (_, places) in by_name {
+            for ((nth, place), one) in places {
+                found[nth].extend(self.one(all[nth], one).map(|one| (place, one)));
+            }
+            self.errors.clear();
+        }
+        found.into_iter().map(|own| own.into_values().collect()).collect()
     }
 
     fn one(&mut self, c: &Comparison, mut candidate: Candidate) -> Option<Difference> {

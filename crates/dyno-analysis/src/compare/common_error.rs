@@ -17,10 +17,8 @@ type Errors = Option<Vec<Vec<PooledError>>>;
 pub(crate) struct CommonError {
     /// By variant.
     baselines: Vec<Option<usize>>,
-    /// Natural logarithms by variant, place and block.
-    logs: Vec<Vec<BTreeMap<u32, f64>>>,
-    /// By variant and place: has any value, also zero.
-    is_there: Vec<Vec<bool>>,
+    /// Natural logarithms by block, of each variant and place with any value, also zero.
+    logs: BTreeMap<(usize, usize), BTreeMap<u32, f64>>,
     places: Vec<usize>,
     /// Estimates so far, by the order of variants.
     known: RefCell<HashMap<Vec<usize>, Errors>>,
@@ -39,25 +37,27 @@ impl CommonError {
             return None;
         }
         let baselines: Vec<Option<usize>> = joined.variants.iter().map(|v| v.baseline).collect();
-        let (mut logs, mut is_there) = (Vec::new(), Vec::new());
-        for variant in 0..baselines.len() {
-            let own: Vec<_> = (0..n_places).map(|place| values(variant, place)).collect();
-            is_there.push(own.iter().map(|values| !values.is_empty()).collect::<Vec<bool>>());
-            let above_zero = |values: Vec<(u32, f64)>| {
-                let positive = values.into_iter().filter(|(_, value)| *value > 0.0);
-                positive.map(|(block, value)| (block, value.ln())).collect()
-            };
-            logs.push(own.into_iter().map(above_zero).collect());
+        let mut logs = BTreeMap::new();
+        for (variant, place) in
+            (0..baselines.len()).flat_map(|v| (0..n_places).map(move |place| (v, place)))
+        {
+            let own = values(variant, place);
+            if !own.is_empty() {
+                let positive = own.into_iter().filter(|(_, value)| *value > 0.0);
+                let own = positive.map(|(block, value)| (block, value.ln())).collect();
+                logs.insert((variant, place), own);
+            }
         }
+        let is_there = |variant: usize, place: usize| logs.contains_key(&(variant, place));
         let is_compared = |place: &usize| {
             let both = |(variant, baseline): (usize, &Option<usize>)| {
-                baseline.is_some_and(|b| is_there[variant][*place] && is_there[b][*place])
+                baseline.is_some_and(|b| is_there(variant, *place) && is_there(b, *place))
             };
             baselines.iter().enumerate().any(both)
         };
         let places = (0..n_places).filter(is_compared).collect();
         let known = RefCell::new(HashMap::new());
-        Some(CommonError { baselines, logs, is_there, places, known })
+        Some(CommonError { baselines, logs, places, known })
     }
 
     /// Error of a difference, in either order; `None` with too few values. Against its baseline a
@@ -85,7 +85,7 @@ impl CommonError {
         place: usize,
     ) -> Option<PooledError> {
         let is_member = |v: &usize| {
-            let has_any = self.places.iter().any(|place| self.is_there[*v][*place]);
+            let has_any = self.places.iter().any(|place| self.logs.contains_key(&(*v, *place)));
             let is_kin = baseline.is_none_or(|b| *v == b || self.baselines[*v] == Some(b));
             *v != first && has_any && is_kin
         };
@@ -107,13 +107,14 @@ impl CommonError {
     /// By variant, place and block, of blocks in which all have one.
     fn table(&self, variants: &[usize]) -> Vec<Vec<Vec<f64>>> {
         let cells = || variants.iter().flat_map(|v| self.places.iter().map(move |p| (*v, *p)));
-        let has_all =
-            |block: &u32| cells().all(|(v, place)| self.logs[v][place].contains_key(block));
-        let all: BTreeSet<u32> =
-            cells().flat_map(|(v, place)| self.logs[v][place].keys().copied()).collect();
+        let has_all = |block: &u32| {
+            cells().all(|cell| self.logs.get(&cell).is_some_and(|own| own.contains_key(block)))
+        };
+        let own = cells().filter_map(|cell| self.logs.get(&cell));
+        let all: BTreeSet<u32> = own.flat_map(|own| own.keys().copied()).collect();
         let blocks: Vec<u32> = all.into_iter().filter(has_all).collect();
         let of_place = |variant: usize, place: usize| -> Vec<f64> {
-            blocks.iter().map(|block| self.logs[variant][place][block]).collect()
+            blocks.iter().map(|block| self.logs[&(variant, place)][block]).collect()
         };
         let of = |v: &usize| self.places.iter().map(|place| of_place(*v, *place)).collect();
         variants.iter().map(of).collect()

@@ -1,5 +1,7 @@
 //! Cost: work for money, work per CPU second, and dominated variants.
 
+use std::ops::RangeInclusive;
+
 use dyno_record::Price;
 use serde::{Deserialize, Serialize};
 
@@ -40,12 +42,15 @@ pub struct Dominated {
     pub surely: bool,
 }
 
+/// Other ones are no prices of machines, and money would have no value.
+const PRICES: RangeInclusive<f64> = 1e-12..=1e12;
+
 pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
     let Ranker { joined, measured, levels } = ranker;
     let of_cell = |cell: &Cell| {
         let rule = levels.of_cells(cell.variant);
         let price = joined.variants[cell.variant].price_per_hour.clone();
-        let price = price.filter(|price| price.amount > 0.0);
+        let price = price.filter(|price| PRICES.contains(&price.amount));
         let here = at(measured, cell.variant, cell.step);
         let rates: Vec<f64> = here.iter().filter_map(|m| m.value(metrics::THROUGHPUT)).collect();
         // A trial without commits costs as much as any other. Money for a million has no value for
@@ -62,6 +67,10 @@ pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
             }
             let values: Vec<f64> = rates.iter().map(|rate| of(*rate, price.amount)).collect();
             Some(estimate(values, &unit, rule.confidence))
+        };
+        // Of prices that no machine has, it may have no value.
+        let for_money = |of: &dyn Fn(f64, f64) -> f64, unit: (String, bool)| {
+            for_money(of, unit).filter(is_known)
         };
         let currency = price.as_ref().map_or("", |price| price.currency.as_str());
         let per_cpu: Vec<f64> = here
@@ -91,6 +100,12 @@ pub(crate) fn cost(cells: &[Cell], ranker: &Ranker<'_>) -> Vec<CostFacts> {
     all.retain(|facts| facts.work_per_cpu_s.is_some() || facts.work_per_money.is_some());
     draw_frontier(&mut all, cells, ranker);
     all
+}
+
+fn is_known(money: &Estimate) -> bool {
+    let Estimate { value, low, high, min, max, .. } = money;
+    let all = [value, min, max].into_iter().chain(low).chain(high);
+    *value > 0.0 && all.into_iter().all(|one| one.is_finite())
 }
 
 struct Point<'a> {

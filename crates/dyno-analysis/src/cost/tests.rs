@@ -38,6 +38,18 @@ fn work_for_money_and_for_cpu_time() {
     assert_eq!(cost[0].on_frontier, None);
 }
 
+#[test]
+fn money_that_is_no_number_is_none() {
+    for amount in [1e308, 1e-308, f64::INFINITY, f64::NAN] {
+        let found = found(&[(1_000.0, Some((amount, "USD"))), (2_000.0, Some((1.0, "USD")))]);
+        let money = found.cost.iter().flat_map(|c| [&c.work_per_money, &c.money_per_million]);
+        let is_number = |one: &crate::Estimate| one.value.is_normal() && one.high.is_some();
+        assert!(money.flatten().all(is_number), "{amount}: {:?}", found.cost);
+        let texts = format!("{:?}", found.answer);
+        assert!(!texts.contains("NaN") && !texts.contains("inf"), "{amount}: {texts}");
+    }
+}
+
 /// It costs as much as any other.
 #[test]
 fn a_trial_that_commits_nothing_is_paid_for() {

@@ -13,12 +13,14 @@ mod table;
 mod tests;
 mod value;
 
+use dyno_units::{Clock, Nanoseconds};
 use dyno_workload::{Connection, Dialect, ErrorClass, StatementError, TextRows};
 
 pub use batch::archive_between;
 
 use crate::Endpoint;
 use crate::dialects::sql_of;
+use crate::protocol::checked;
 
 /// An archiving failed; what was archived before stays archived.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,6 +90,8 @@ pub struct ArchiveSide {
     dialect: Dialect,
     pub ask: Ask,
     is_in_transaction: bool,
+    /// Settings of each transaction, in which names are looked up as they were checked.
+    pinned: Vec<String>,
 }
 
 type Ask = Box<dyn FnMut(&str) -> Result<TextRows, StatementError>>;
@@ -99,7 +103,23 @@ impl ArchiveSide {
     }
 
     pub fn sending(dialect: Dialect, ask: Ask) -> ArchiveSide {
-        ArchiveSide { dialect, ask, is_in_transaction: false }
+        ArchiveSide { dialect, ask, is_in_transaction: false, pinned: Vec::new() }
+    }
+
+    /// Reads with a query, which is rolled back where settings are a transaction's; how long it took. Fails with the
+    /// server's error.
+    pub fn time(&mut self, sql: &str, clock: &dyn Clock) -> Result<Nanoseconds, StatementError> {
+        let is_in_transaction = sql::needs_transaction(self.dialect);
+        if is_in_transaction {
+            self.send("BEGIN")?;
+        }
+        let began = clock.now();
+        let read = (self.ask)(sql);
+        let took = clock.now().saturating_sub(began);
+        if is_in_transaction && !read.as_ref().is_err_and(|error| error.class.loses_connection()) {
+            self.send("ROLLBACK")?;
+        }
+        read.map(|_| took)
     }
 
     /// Sends a statement with the settings that it needs. Where they are a transaction's, any statement is in one, and
@@ -108,7 +128,9 @@ impl ArchiveSide {
         match sql {
             "BEGIN" => {
                 self.is_in_transaction = true;
-                (self.ask)(&sql::begin(self.dialect))
+                let begin = sql::begin(self.dialect);
+                let pinned = self.pinned.iter().map(|one| format!("; {one}"));
+                (self.ask)(&pinned.fold(begin, |all, one| all + &one))
             }
             "COMMIT" | "ROLLBACK" => {
                 self.is_in_transaction = false;
@@ -149,26 +171,44 @@ impl ArchiveSide {
 }
 
 /// Source, destination, source again for notes. Fails for unreachable or unsupported servers, and for those
-/// on which other users' functions would run, also in what the condition reads at the source.
-pub fn archive_sides(from: &Endpoint, to: &Endpoint, condition: &str) -> Result<[ArchiveSide; 3]> {
+/// on which other users' functions would run, also in what the condition reads at the source, and a query at both.
+pub fn archive_sides(
+    from: &Endpoint,
+    to: &Endpoint,
+    condition: &str,
+    query: Option<&str>,
+) -> Result<[ArchiveSide; 3]> {
     let connect = |what: &str, endpoint: &Endpoint| {
-        let opened = endpoint.protocol.checked_connector(endpoint)();
+        let opened = checked(&endpoint.protocol.connector(endpoint), endpoint);
         opened.map_err(|error| ArchiveError::new(format!("the {what} {endpoint}: {error}")))
     };
-    let open = |what: &str, endpoint: &Endpoint| connect(what, endpoint).map(ArchiveSide::new);
+    let side = |(connection, pinned)| ArchiveSide { pinned, ..ArchiveSide::new(connection) };
     let mut source = connect("source", from)?;
-    if let Some(check) = sql_of(source.dialect()).check_read {
-        check(source.as_mut(), condition)
-            .map_err(|why| ArchiveError::new(format!("the condition: {why}")))?;
-    }
-    let source = ArchiveSide::new(source);
+    check_read(&mut source, "condition", Some(condition))?;
+    check_read(&mut source, "query", query)?;
+    let source = side(source);
     if !matches!(source.dialect, Dialect::MySql | Dialect::PostgreSql) {
         return refuse(
             "rows can be archived only from MariaDB, MySQL and PostgreSQL: deleting them \
              afterwards needs transactions",
         );
     }
-    Ok([source, open("destination", to)?, open("source", from)?])
+    let mut destination = connect("destination", to)?;
+    check_read(&mut destination, "query", query)?;
+    Ok([source, side(destination), side(connect("source", from)?)])
+}
+
+/// Fails if it reads what runs code of other users.
+fn check_read(
+    (connection, pinned): &mut (Box<dyn Connection>, Vec<String>),
+    what: &str,
+    sql: Option<&str>,
+) -> Result<()> {
+    match sql_of(connection.dialect()).check_read.zip(sql) {
+        None => Ok(()),
+        Some((check, sql)) => check(connection.as_mut(), pinned, sql)
+            .map_err(|why| ArchiveError::new(format!("the {what}: {why}"))),
+    }
 }
 
 /// Fails with the server's error.

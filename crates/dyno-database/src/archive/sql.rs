@@ -45,12 +45,15 @@ pub(super) fn session(dialect: Dialect) -> &'static [&'static str] {
 }
 
 /// The same where settings are a transaction's.
-const OF_TRANSACTION: [&str; 5] = [
+const OF_TRANSACTION: [&str; 6] = [
     "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET LOCAL standard_conforming_strings = on",
     "SET LOCAL TimeZone = 'UTC'",
     "SET LOCAL DateStyle = 'ISO'",
     "SET LOCAL lock_timeout = '10s'",
+    // What has been committed at the destination is deleted from the source. Stricter settings stay.
+    "SELECT pg_catalog.set_config('synchronous_commit', 'on', true) \
+     WHERE pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'off'",
 ];
 
 pub(super) fn begin(dialect: Dialect) -> String {
@@ -64,19 +67,12 @@ pub(super) fn needs_transaction(dialect: Dialect) -> bool {
     sql_of(dialect).within.is_some()
 }
 
-/// Asks whether the table runs code of others when it is read; and for the triggers of others that run when rows are
-/// inserted or deleted, and their owners. None if nothing runs there with the rights of whoever does that.
-pub(super) fn of_others(dialect: Dialect, table: &str) -> Option<[String; 2]> {
+/// Asks whether the table, or a trigger there, runs code of others when its rows are read, inserted or deleted. None
+/// if nothing runs there with the rights of whoever does that.
+pub(super) fn of_others(dialect: Dialect, table: &str) -> Option<String> {
     let of_condition = sql_of(dialect).tables_of_others?;
     let class = text(dialect, &quoted(dialect, table));
-    let class = format!("pg_catalog.to_regclass({class})::oid");
-    let triggers = format!(
-        "SELECT pg_catalog.concat('`', tgname, '` of `', pg_catalog.pg_get_userbyid(proowner), '`') \
-         FROM pg_trigger JOIN pg_proc p ON p.oid = tgfoid LEFT JOIN pg_roles o ON o.oid = proowner \
-         WHERE tgrelid = {class} AND NOT tgisinternal \
-         AND NOT COALESCE(o.rolsuper OR o.rolname IN (session_user, current_user), false)"
-    );
-    Some([of_condition(&format!("c.oid = {class}")), triggers])
+    Some(of_condition(&format!("c.oid = pg_catalog.to_regclass({class})::oid")))
 }
 
 /// Takes the table's lock for the session; returns 1. Waits for a killed run's session to end.

@@ -117,16 +117,11 @@ pub(super) fn read(side: &mut ArchiveSide, table: &str, deletes: bool) -> Result
              `{table}`; archive `{loser}` first, and change the key to ON DELETE RESTRICT"
         ));
     }
-    if let Some([tables, triggers]) = sql::of_others(dialect, table) {
-        let found = OfOthers::all(side.rows("read the owner of the table", &tables)?);
+    if let Some(asked) = sql::of_others(dialect, table) {
+        let found =
+            OfOthers::all(side.rows("read the owners of the table and its triggers", &asked)?);
         if let Some(why) = OfOthers::refusal(&found) {
             return refuse(why);
-        }
-        if let Some(trigger) = side.cell("read the triggers of the table", &triggers)? {
-            return refuse(format!(
-                "the trigger {trigger} on `{table}` would run with the privileges of Dyno's user; drop \
-                 it, or connect as its owner"
-            ));
         }
     }
     let columns = columns_of(dialect, side.rows("read the columns", &columns)?);

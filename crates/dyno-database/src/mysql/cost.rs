@@ -117,7 +117,7 @@ impl CostSource for MySqlCost {
                 "INTO OUTFILE and INTO DUMPFILE write a file, which cannot be rolled back".into()
             );
         }
-        reach::check_views(self.connection.as_mut(), sql)?;
+        reach::check_views(self.connection.as_mut(), &[], sql)?;
         match self.access {
             Access::ReadOnly => Ok(()),
             Access::RolledBack => reach::check(self.connection.as_mut(), sql),

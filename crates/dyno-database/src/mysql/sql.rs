@@ -25,7 +25,7 @@ pub(crate) const SQL: SqlSpec = SqlSpec {
         routines: Some(|_, names| {
             format!(
                 "SELECT CONCAT(routine_type, ' `', REPLACE(routine_name, '`', '``'), '`'), definer, \
-                 definer = CURRENT_USER() AND routine_comment = '{TABLE_MARK}' FROM information_schema.routines \
+                 CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) AND routine_comment = '{TABLE_MARK}' FROM information_schema.routines \
                  WHERE routine_schema = DATABASE() AND routine_name IN ({names})"
             )
         }),
@@ -117,7 +117,7 @@ const CONTENTS: &str = "SELECT CONCAT('table ', table_name) FROM information_sch
      WHERE table_schema = DATABASE() \
      UNION ALL SELECT CONCAT('routine ', routine_name) FROM information_schema.routines \
      WHERE routine_schema = DATABASE() \
-     AND NOT (routine_name LIKE 'dyno\\_%' AND definer = CURRENT_USER() \
+     AND NOT (routine_name LIKE 'dyno\\_%' AND CAST(definer AS BINARY) = CAST(CURRENT_USER() AS BINARY) \
      AND routine_comment = 'made by Dyno') \
      UNION ALL SELECT CONCAT('event ', event_name) FROM information_schema.events \
      WHERE event_schema = DATABASE() \

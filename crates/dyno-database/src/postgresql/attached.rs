@@ -53,7 +53,7 @@ pub(crate) fn attach(endpoint: &Endpoint, options: AttachOptions) -> Result<Box<
     };
     let backends = Backends::default();
     note_backend(&backends, &guard);
-    let claimed = routines::check(&mut guard).and_then(|()| {
+    let claimed = routines::check(&mut guard).and_then(|_| {
         if options.makes_nothing {
             return Ok(());
         }

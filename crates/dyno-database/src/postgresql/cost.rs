@@ -64,6 +64,8 @@ pub(super) struct PgCost {
     access: Access,
     has_timing: bool,
     version: u32,
+    /// Settings of each transaction.
+    pinned: Vec<String>,
     clock: Arc<dyn Clock>,
 }
 
@@ -76,15 +78,17 @@ impl PgCost {
         let rows =
             connection.query("SHOW server_version_num").map_err(|error| error.to_string())?;
         let version = first_cell(rows).and_then(|version| version.parse().ok()).unwrap_or(0);
+        let pinned = super::routines::check(connection.as_mut())?;
         let has_timing = within(connection.as_mut(), &[TIMING], "SELECT 1").is_ok();
-        Ok(PgCost { connection, access, has_timing, version, clock })
+        Ok(PgCost { connection, access, has_timing, version, pinned, clock })
     }
 
     /// Its settings end with the transaction, as a pooler gives the session to others.
     fn begin(&mut self) -> Result<(), String> {
         let access = if self.access == Access::ReadOnly { " READ ONLY" } else { "" };
         let timing = if self.has_timing { format!("; {TIMING}") } else { String::new() };
-        let begun = self.connection.query(&format!("BEGIN{access}{timing}"));
+        let pinned = self.pinned.join("; ");
+        let begun = self.connection.query(&format!("BEGIN{access}{timing}; {pinned}"));
         begun.map(drop).map_err(|error| error.to_string())
     }
 
@@ -115,7 +119,11 @@ fn named(sql: &str, visible: &str) -> String {
 }
 
 /// Reading alone can run code of a table's owner: such a statement is not even planned. Fails with the reason.
-pub(super) fn check_read(connection: &mut dyn Connection, sql: &str) -> Result<(), String> {
+pub(super) fn check_read(
+    connection: &mut dyn Connection,
+    pinned: &[String],
+    sql: &str,
+) -> Result<(), String> {
     if words(sql).is_empty() {
         return Ok(());
     }
@@ -124,8 +132,9 @@ pub(super) fn check_read(connection: &mut dyn Connection, sql: &str) -> Result<(
             "it contains a name with Unicode escapes (`U&\"…\"`): write the name itself".to_owned()
         );
     }
-    let visible = connection.query(VISIBLE).map_err(|error| error.to_string())?;
-    let visible: Vec<String> = visible.into_iter().flatten().flatten().collect();
+    let pinned: Vec<&str> = pinned.iter().map(String::as_str).collect();
+    let visible = within(connection, &pinned, VISIBLE).map_err(|error| error.to_string())?;
+    let visible: Vec<String> = visible.rows.into_iter().flatten().flatten().collect();
     let asked = tables_of_others(&named(sql, &visible.join(", ")));
     let found = ask_named(connection, &asked)
         .map_err(|error| format!("the owners of the tables cannot be read: {error}"))?;
@@ -149,7 +158,7 @@ fn execute_one(connection: &mut dyn Connection, sql: &str) -> Result<Reply, Stri
 
 impl CostSource for PgCost {
     fn check(&mut self, sql: &str) -> Result<(), String> {
-        check_read(self.connection.as_mut(), sql)
+        check_read(self.connection.as_mut(), &self.pinned, sql)
     }
 
     fn counters(&mut self) -> Result<Counters, String> {

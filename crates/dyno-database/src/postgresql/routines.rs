@@ -7,7 +7,7 @@
 
 use dyno_workload::{Connection, StatementError, TABLE_MARK};
 
-use super::sql::literal;
+use super::sql::{literal, quote_name};
 use crate::catalog::some_of;
 use crate::dialects::ask;
 use crate::error::StatementResult as Result;
@@ -15,14 +15,18 @@ use crate::error::StatementResult as Result;
 /// Refuses a catalog in whose schemas anyone but superusers and Dyno's user made operators, functions
 /// named like the server's or like Dyno's procedures, or types named like the server's functions
 /// and not like its types (`count(k)` is a cast to a type `count` where no function fits exactly); and one with casts of
-/// theirs, which belong to no schema, for a type in somebody else's table. As a database's owner may set session
+/// theirs, which belong to no schema, for a type in somebody else's table, or with a domain or range type of theirs there
+/// that calls functions (checks, differences of bounds). As a database's owner may set session
 /// defaults, it also refuses a search path without the server's schema, and a session that acts as another
 /// role than its user, unless that is its user's own choice.
-pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
+///
+/// Returns the settings with which a transaction looks names up as checked, as the role that was checked: a pooler may
+/// have another session serve the next one.
+pub(super) fn check(connection: &mut dyn Connection) -> Result<Vec<String>, String> {
     let failed = |error: StatementError| error.to_string();
     check_role(connection)?;
-    let schemas = match schemas(connection).map_err(failed)? {
-        Ok(schemas) => schemas,
+    let (role, schemas) = match schemas(connection).map_err(failed)? {
+        Ok(found) => found,
         Err(first) => {
             return Err(connection.shown(&format!(
                 "the server looks for functions, operators and types in the schema `{first}` before \
@@ -34,12 +38,12 @@ pub(super) fn check(connection: &mut dyn Connection) -> Result<(), String> {
     };
     let found = traps(connection, &schemas).map_err(failed)?;
     if found.is_empty() {
-        return Ok(());
+        return Ok(pinned(&schemas, &role));
     }
     let named = some_of(&found);
     Err(connection.shown(&format!(
-        "the database contains objects that would run with the privileges of Dyno's user instead \
-         of the server's own functions and operators ({named}); drop them, or give Dyno its \
+        "the database contains objects that would run with the privileges of Dyno's user, instead of \
+         the server's own functions and operators or beside them ({named}); drop them, or give Dyno its \
          own database"
     )))
 }
@@ -89,35 +93,54 @@ fn other_role(connection: &mut dyn Connection) -> Result<Option<(String, String)
     Ok(cells.next().zip(cells.next()))
 }
 
-/// The schemas that are searched after the server's own; as an error, the one that is searched before.
-fn schemas(connection: &mut dyn Connection) -> Result<Result<Vec<String>, String>> {
-    let path = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(true))";
-    let mut schemas: Vec<String> =
-        connection.query(path)?.into_iter().flatten().flatten().collect();
+/// The role that the session has chosen, and the schemas that are searched after the server's own; as an error, the one
+/// that is searched before.
+fn schemas(connection: &mut dyn Connection) -> Result<Result<(String, Vec<String>), String>> {
+    // The server's own schema is always one.
+    let path = "SELECT pg_catalog.unnest(pg_catalog.current_schemas(true)), pg_catalog.current_setting('role')";
+    let (mut role, mut schemas) = (NO_ROLE.to_owned(), Vec::new());
+    for row in connection.query(path)? {
+        let mut cells = row.into_iter().flatten();
+        schemas.extend(cells.next());
+        role = cells.next().unwrap_or(role);
+    }
     // A session's temporary tables are its own, and are never searched for functions.
     schemas.retain(|schema| !schema.starts_with("pg_temp_"));
     Ok(match schemas.split_first() {
-        Some((first, others)) if first == "pg_catalog" => Ok(others.to_vec()),
+        Some((first, others)) if first == "pg_catalog" => Ok((role, others.to_vec())),
         Some((first, _)) => Err(first.clone()),
-        None => Ok(schemas),
+        None => Ok((role, schemas)),
     })
 }
 
+/// Of a session that acts as its user.
+const NO_ROLE: &str = "none";
+
+fn pinned(schemas: &[String], role: &str) -> Vec<String> {
+    let path: Vec<String> = schemas.iter().map(|name| quote_name(name)).collect();
+    let path = if path.is_empty() { "''".to_owned() } else { path.join(", ") };
+    let role = if role == NO_ROLE { "NONE".to_owned() } else { quote_name(role) };
+    vec![format!("SET LOCAL search_path = {path}"), format!("SET LOCAL ROLE {role}")]
+}
+
 fn traps(connection: &mut dyn Connection, schemas: &[String]) -> Result<Vec<String>> {
-    if schemas.is_empty() {
-        return Ok(Vec::new());
-    }
     Ok(ask(connection, &traps_in(schemas))?.into_iter().flatten().flatten().collect())
 }
 
 fn traps_in(schemas: &[String]) -> String {
     let schemas: Vec<String> = schemas.iter().map(|name| literal(name)).collect();
-    let schemas = schemas.join(", ");
-    // Types of theirs in casts, and all types that are made of these.
-    let of_types = "t(cast_oid, oid) AS (SELECT c.oid, x.oid FROM pg_cast c JOIN pg_proc p \
+    // Casts and types belong to no schema that is searched.
+    let schemas = if schemas.is_empty() { "NULL".to_owned() } else { schemas.join(", ") };
+    // Types in casts of theirs, types whose own functions the planner, ANALYZE and indexes call with the rights of the
+    // reader, and all types that are made of these.
+    let of_types = "t(what, owner, oid) AS (SELECT 'cast by ' || p.proname, o.oid, x.oid FROM pg_cast c JOIN pg_proc p \
          ON p.oid = c.castfunc JOIN o ON o.oid = p.proowner CROSS JOIN LATERAL unnest(ARRAY[castsource, casttarget]) \
          x(oid) WHERE x.oid >= 16384 \
-         UNION SELECT t.cast_oid, y.oid FROM t JOIN pg_type y ON t.oid IN (y.typelem, y.typbasetype) \
+         UNION SELECT 'type ' || y.typname, o.oid, y.oid FROM pg_type y JOIN o ON o.oid = y.typowner WHERE y.typtype = 'm' \
+         OR EXISTS (SELECT 1 FROM pg_constraint k WHERE k.contypid = y.oid) \
+         OR EXISTS (SELECT 1 FROM pg_range g WHERE g.rngtypid = y.oid AND (g.rngsubdiff <> 0 OR g.rngcanonical <> 0)) \
+         UNION SELECT t.what, t.owner, y.oid FROM t JOIN pg_type y ON t.oid IN (y.typelem, y.typbasetype) \
+         OR EXISTS (SELECT 1 FROM pg_range g WHERE g.rngtypid = y.oid AND g.rngsubtype = t.oid) \
          OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = y.typrelid AND a.atttypid = t.oid))";
     format!(
         "WITH RECURSIVE s AS (SELECT oid FROM pg_namespace WHERE nspname IN ({schemas})), \
@@ -135,16 +158,26 @@ fn traps_in(schemas: &[String]) -> String {
          WHERE pronamespace = 'pg_catalog'::regnamespace) \
          AND typname NOT IN (SELECT typname FROM pg_type \
          WHERE typnamespace = 'pg_catalog'::regnamespace) \
-         UNION SELECT 'the cast by ' || proname || ' of ' || rolname FROM t JOIN pg_cast c ON c.oid = t.cast_oid \
-         JOIN pg_proc p ON p.oid = c.castfunc JOIN o ON o.oid = p.proowner WHERE EXISTS (SELECT 1 FROM pg_attribute a \
+         UNION SELECT 'the ' || t.what || ' of ' || rolname FROM t JOIN o ON o.oid = t.owner WHERE EXISTS (SELECT 1 FROM pg_attribute a \
          JOIN pg_class r ON r.oid = a.attrelid WHERE a.atttypid = t.oid AND a.attnum > 0 AND NOT a.attisdropped \
-         AND r.relkind IN ('r', 'p', 'v', 'm', 'f') AND r.relowner <> p.proowner) ORDER BY 1"
+         AND r.relkind IN ('r', 'p', 'v', 'm', 'f') AND r.relowner <> t.owner) ORDER BY 1"
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transactions_look_names_up_as_they_were_checked() {
+        let check = |schemas: &[&str], role: &str, expected: [&str; 2]| {
+            let schemas: Vec<String> = schemas.iter().map(|&name| name.to_owned()).collect();
+            assert_eq!(pinned(&schemas, role), expected);
+        };
+        check(&[], "none", ["SET LOCAL search_path = ''", "SET LOCAL ROLE NONE"]);
+        let path = "SET LOCAL search_path = \"public\", \"a\"\"; b\"";
+        check(&["public", "a\"; b"], "Team", [path, "SET LOCAL ROLE \"Team\""]);
+    }
 
     /// With `standard_conforming_strings` off, a backslash would take the meaning of the quote behind it.
     #[test]

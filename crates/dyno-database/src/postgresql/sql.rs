@@ -166,10 +166,12 @@ fn routines_named(schema: &str, names: &str) -> String {
     )
 }
 
-/// Of those that are read: its quoted name with schema; what is read with it and belongs to neither this user nor a
-/// superuser; and the owner. When a table is read, the planner calls functions in expressions of its indexes and
-/// statistics, in constraints and policies, with the rights of the reader; all of these are its owner's. Reading goes on
-/// in heirs and partitions, and in what a view names.
+/// Of those that are read or written: its quoted name with schema; what is reached with it, or a trigger there, and
+/// belongs to neither this user nor a superuser; and the owner. When a table is read, the planner calls functions in
+/// expressions of its indexes and statistics, in constraints and policies, with the rights of the reader; all of these
+/// are its owner's. Triggers may be anybody's. Reading goes on in heirs and partitions, and in what a view names;
+/// writing in tables that refer to it, with the rights of their owners. Triggers of partitions are internal before 15,
+/// and those of the server itself are a superuser's.
 pub(super) fn tables_of_others(condition: &str) -> String {
     format!(
         "WITH RECURSIVE r(first, oid) AS (SELECT c.oid, c.oid FROM pg_catalog.pg_class c \
@@ -178,13 +180,20 @@ pub(super) fn tables_of_others(condition: &str) -> String {
          SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = r.oid \
          UNION SELECT d.refobjid FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_depend d \
          ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = w.oid \
-         WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND w.ev_class = r.oid) x(oid)) \
+         WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND w.ev_class = r.oid \
+         UNION SELECT k.conrelid FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class m ON m.oid = k.conrelid \
+         JOIN pg_catalog.pg_roles o ON o.oid = m.relowner WHERE k.contype = 'f' AND k.confrelid = r.oid \
+         AND (o.rolsuper OR o.rolname IN (session_user, current_user))) x(oid)), \
+         found(first, oid, what, owner) AS (SELECT r.first, r.oid, '', c.relowner FROM r \
+         JOIN pg_catalog.pg_class c ON c.oid = r.oid WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
+         UNION SELECT r.first, r.oid, ' (trigger ' || t.tgname || ')', p.proowner FROM r \
+         JOIN pg_catalog.pg_trigger t ON t.tgrelid = r.oid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid) \
          SELECT pg_catalog.concat(pg_catalog.quote_ident(fn.nspname), '.', pg_catalog.quote_ident(f.relname)), \
-         pg_catalog.concat(cn.nspname, '.', c.relname), pg_catalog.pg_get_userbyid(c.relowner)::text \
-         FROM r JOIN pg_catalog.pg_class f ON f.oid = r.first JOIN pg_catalog.pg_namespace fn ON fn.oid = f.relnamespace \
+         pg_catalog.concat(cn.nspname, '.', c.relname, r.what), pg_catalog.pg_get_userbyid(r.owner)::text \
+         FROM found r JOIN pg_catalog.pg_class f ON f.oid = r.first JOIN pg_catalog.pg_namespace fn ON fn.oid = f.relnamespace \
          JOIN pg_catalog.pg_class c ON c.oid = r.oid JOIN pg_catalog.pg_namespace cn ON cn.oid = c.relnamespace \
-         LEFT JOIN pg_catalog.pg_roles o ON o.oid = c.relowner WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') \
-         AND NOT COALESCE(o.rolsuper OR o.rolname IN (session_user, current_user), false) ORDER BY 1, 2"
+         LEFT JOIN pg_catalog.pg_roles o ON o.oid = r.owner \
+         WHERE NOT COALESCE(o.rolsuper OR o.rolname IN (session_user, current_user), false) ORDER BY 1, 2"
     )
 }
 

@@ -538,7 +538,7 @@ fn an_archiving_neither_runs_nor_believes_nor_drops_what_others_made() {
         connect(side).unwrap().query(made).unwrap();
     }
     for (from, to) in [(&endpoint, &to), (&to, &endpoint)] {
-        let error = archive_sides(from, to, "true").err().expect("refused").to_string();
+        let error = archive_sides(from, to, "true", None).err().expect("refused").to_string();
         assert!(error.contains("the function current_schema of mallory"), "{error}");
     }
     // What is left is a note, which tells that the row at the destination is of a batch that was cut.
@@ -553,7 +553,7 @@ fn an_archiving_neither_runs_nor_believes_nor_drops_what_others_made() {
         mallory.query(sql).unwrap();
     }
     let options = of_orders();
-    let [mut source, mut there, mut notes] = archive_sides(&endpoint, &to, "true").unwrap();
+    let [mut source, mut there, mut notes] = archive_sides(&endpoint, &to, "true", None).unwrap();
     let mut archive =
         || archive_between(&mut source, &mut there, &mut notes, &options, &mut |_| true);
     let error = archive().unwrap_err().to_string();

@@ -62,6 +62,10 @@ fn tables_of_others_are_not_read() {
     check("SELECT * FROM seen", Some("public.parts"));
     let why = source.check("TABLE U&\"\\006frders\"").unwrap_err();
     assert!(why.contains("Unicode escapes"), "{why}");
+    // Each transaction looks names up as checked, whatever session of a pooler serves it.
+    let path = "SELECT 1 / (pg_catalog.current_setting('search_path') = 'public')::int";
+    source.run(Some(path)).unwrap();
+    source.after().unwrap();
     // The trap is one.
     for table in ["orders", "seen"] {
         let why = owner.query(&format!("SELECT * FROM {table}")).unwrap_err().to_string();
@@ -70,9 +74,10 @@ fn tables_of_others_are_not_read() {
     crate::open(&server).query("CREATE DATABASE owned_to").unwrap();
     let there = Endpoint { catalog: "owned_to".to_owned(), ..endpoint.clone() };
     let condition = "id IN (SELECT id FROM parts)";
-    let why = archive_sides(&endpoint, &there, condition).err().expect("refused").to_string();
+    let why = archive_sides(&endpoint, &there, condition, None).err().expect("refused").to_string();
     assert!(why.contains("`public.parts` of `mallory`"), "{why}");
-    let [mut from, mut to, mut notes] = archive_sides(&endpoint, &there, "true").unwrap();
+    queries_are_checked(&endpoint, &there);
+    let [mut from, mut to, mut notes] = archive_sides(&endpoint, &there, "true", None).unwrap();
     let mut refused = |table: &str, expected: &str| {
         let options = ArchiveOptions { table: table.to_owned(), ..of_orders() };
         let archived = archive_between(&mut from, &mut to, &mut notes, &options, &mut |_| true);
@@ -84,7 +89,108 @@ fn tables_of_others_are_not_read() {
     let trigger =
         "CREATE TRIGGER hers BEFORE DELETE ON mine FOR EACH ROW EXECUTE FUNCTION evil_trigger()";
     mallory.query(trigger).unwrap();
-    refused("mine", "the trigger `hers` of `mallory` on `mine`");
+    refused("mine", "`public.mine (trigger hers)` of `mallory`");
+}
+
+fn queries_are_checked(one: &Endpoint, other: &Endpoint) {
+    let query = Some("SELECT max(id) FROM parts");
+    for (from, to) in [(one, other), (other, one)] {
+        let why = archive_sides(from, to, "true", query).err().expect("refused").to_string();
+        assert!(why.contains("the query: reading `public.parts` of `mallory`"), "{why}");
+    }
+}
+
+/// Who has been granted ALL on a table may make triggers on it.
+fn triggers_of_others_on_tables_of_this_user_are_not_run() {
+    let server = server();
+    let (endpoint, mut mallory) = shared_with_mallory(&server, "granted");
+    let mut owner = connect(&endpoint).unwrap();
+    for sql in [
+        "DROP FUNCTION public.current_schema(), public.pg_get_userbyid(oid)",
+        "CREATE TABLE mine (id int PRIMARY KEY)",
+        "CREATE TABLE parted (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE part PARTITION OF parted DEFAULT",
+        "CREATE TABLE parents (id int PRIMARY KEY)",
+        "CREATE TABLE children (id int REFERENCES parents ON DELETE CASCADE)",
+        "CREATE TABLE quiet (id int PRIMARY KEY REFERENCES parents)",
+        "GRANT ALL ON mine, parted, part, children TO PUBLIC",
+    ] {
+        owner.query(sql).unwrap();
+    }
+    let connector = endpoint.protocol.checked_connector(&endpoint);
+    let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+    let mut source = endpoint.protocol.cost_source(&connector, Access::RolledBack, &clock).unwrap();
+    let mut check = |sql: &str, expected: Option<&str>| match (source.check(sql), expected) {
+        (found, None) => assert_eq!(found, Ok(()), "{sql}"),
+        (found, Some(named)) => {
+            let why = found.unwrap_err();
+            assert!(why.contains(&format!("`{named} (trigger hers)` of `mallory`")), "{why}");
+        }
+    };
+    let writes = [
+        ("INSERT INTO mine VALUES (1)", "public.mine"),
+        ("INSERT INTO parted VALUES (1)", "public.parted"),
+        ("INSERT INTO part VALUES (1)", "public.part"),
+        ("DELETE FROM parents", "public.children"),
+    ];
+    writes.iter().for_each(|(sql, _)| check(sql, None));
+    for table in ["mine", "parted", "children"] {
+        let made = format!(
+            "CREATE TRIGGER hers AFTER INSERT OR DELETE ON {table} FOR EACH ROW \
+             EXECUTE FUNCTION evil_trigger()"
+        );
+        mallory.query(&made).unwrap();
+    }
+    writes.iter().for_each(|(sql, named)| check(sql, Some(named)));
+    check("INSERT INTO quiet VALUES (1)", None);
+}
+
+/// Their own functions run when a table is planned, analysed or indexed.
+fn types_of_others_in_tables_of_this_user_are_refused() {
+    let server = server();
+    let (endpoint, mut mallory) = shared_with_mallory(&server, "types");
+    let nothing = AttachOptions { makes_nothing: true, ..AttachOptions::default() };
+    for sql in [
+        "DROP FUNCTION public.current_schema(), public.pg_get_userbyid(oid)",
+        SPRUNG,
+        "CREATE FUNCTION apart(int, int) RETURNS float8 IMMUTABLE LANGUAGE sql AS 'SELECT sprung($1)::float8'",
+        "CREATE TYPE span AS RANGE (subtype = int, subtype_diff = apart)",
+        "CREATE TYPE plain AS RANGE (subtype = int)",
+        "CREATE DOMAIN checked AS int CHECK (sprung(VALUE) = 1)",
+        "CREATE DOMAIN unchecked AS int",
+        "CREATE TYPE pair AS (a checked)",
+        "CREATE TYPE wide AS RANGE (subtype = checked)",
+        "CREATE TABLE hers (a span, b checked)",
+    ] {
+        mallory.query(sql).unwrap();
+    }
+    let mut owner = connect(&endpoint).unwrap();
+    let mut check = |of_type: &str, expected: Option<&str>| {
+        owner.query(&format!("CREATE TABLE used (s {of_type})")).unwrap();
+        match (attach(&endpoint, nothing), expected) {
+            (attached, None) => attached.unwrap().stop().unwrap(),
+            (attached, Some(named)) => {
+                let error = attached.err().expect(of_type).message;
+                assert!(error.contains(&format!("the type {named} of mallory")), "{error}");
+            }
+        }
+        owner.query("DROP TABLE used").unwrap();
+    };
+    ["int", "plain", "unchecked"].iter().for_each(|one| check(one, None));
+    for (of_type, named) in [
+        ("span", "span"),
+        ("span[]", "span"),
+        ("checked", "checked"),
+        ("pair", "checked"),
+        ("wide", "checked"),
+    ] {
+        check(of_type, Some(named));
+    }
+    // Also where nothing but the server's own schema is searched.
+    crate::open(&server).query("ALTER DATABASE types SET search_path = ''").unwrap();
+    owner.query("CREATE TABLE public.used (s public.span)").unwrap();
+    let error = attach(&endpoint, nothing).err().expect("refused").message;
+    assert!(error.contains("the type span of mallory"), "{error}");
 }
 
 fn nobody_else_chooses_the_role_of_a_session() {
@@ -187,6 +293,14 @@ fn routines_that_dyno_cannot_show_to_have_made_are_not_replaced() {
 fn on_one_server() {
     one_by_one(&[
         ("tables_of_others_are_not_read", tables_of_others_are_not_read),
+        (
+            "triggers_of_others_on_tables_of_this_user_are_not_run",
+            triggers_of_others_on_tables_of_this_user_are_not_run,
+        ),
+        (
+            "types_of_others_in_tables_of_this_user_are_refused",
+            types_of_others_in_tables_of_this_user_are_refused,
+        ),
         ("nobody_else_chooses_the_role_of_a_session", nobody_else_chooses_the_role_of_a_session),
         ("no_setting_stays_behind_in_a_session", no_setting_stays_behind_in_a_session),
         (

@@ -32,6 +32,8 @@ const LOOK: Duration = Duration::from_micros(200);
 /// late cannot start with the others; on a busy machine it may wait for a CPU.
 const LEAD: Nanoseconds = Nanoseconds::from_millis(500);
 const LEAD_TRIPS: u64 = 10;
+/// … and at most, which is longer than a measurement of clocks waits for an answer tenfold.
+const LEAD_MOST: Nanoseconds = Nanoseconds::from_secs(15);
 /// How long generators may take to open their connections: thousands of logins, each with a key to be derived.
 const CONNECT_LIMIT: Nanoseconds = Nanoseconds::from_secs(1800);
 /// How long generators may take to end after the last statement must have ended.
@@ -288,9 +290,8 @@ impl Course<'_> {
             })?;
             best.push(trip);
         }
-        let slowest = clocks.iter().flatten().map(|trip| trip.took.0).max().unwrap_or_default();
-        let lead = LEAD + Nanoseconds(LEAD_TRIPS * slowest);
-        let at = self.generators.clock.now() + lead;
+        let slowest = clocks.iter().flatten().map(|trip| trip.took).max().unwrap_or_default();
+        let at = self.generators.clock.now() + lead(slowest);
         for (trip, channel) in best.iter().zip(self.channels()) {
             channel.say(&Order::Begin { load: self.load, at: trip.to_agent(at) });
         }
@@ -321,7 +322,8 @@ impl Course<'_> {
             let until = merge.announce(self.generators.clock.now(), observe);
             match self.next(until)? {
                 Some((of, Answer::Interval { idx, part, .. })) => {
-                    let added = shares[of].add(of, (idx, &part), &mut merge, observe);
+                    let now = self.generators.clock.now();
+                    let added = shares[of].add((of, now), (idx, &part), &mut merge, observe);
                     added.map_err(|error| self.invalid(of, &error))?;
                 }
                 Some((idx, Answer::Ended(end))) => {
@@ -403,6 +405,10 @@ impl Course<'_> {
     }
 }
 
+fn lead(slowest: Nanoseconds) -> Nanoseconds {
+    LEAD + Nanoseconds(slowest.0.saturating_mul(LEAD_TRIPS)).min(LEAD_MOST)
+}
+
 /// Which load an answer belongs to; none if to none.
 fn load_of(answer: &Answer) -> Option<u64> {
     match answer {
@@ -417,12 +423,12 @@ fn load_of(answer: &Answer) -> Option<u64> {
 impl Share {
     fn add(
         &mut self,
-        of: usize,
+        (of, now): (usize, Nanoseconds),
         (idx, part): (u64, &IntervalPart),
         merge: &mut StepMerge,
         observe: &mut dyn FnMut(StepEvent<'_>),
     ) -> Result<(), LoadError> {
-        merge.add(of, (idx, part), observe)?;
+        merge.add((of, now), (idx, part), observe)?;
         self.did.add(&totals(part));
         self.committed.push(part.committed());
         self.lag_p99_us.push(six_digits(part.lag.quantile(0.99).as_micros_f64()));
@@ -469,6 +475,18 @@ fn summary(names: &[Name], share: Share) -> HostSummary {
             ..generator(&end.generator)
         },
         ..HostSummary::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_answer_does_not_delay_the_start_for_long() {
+        assert_eq!(lead(Nanoseconds::from_millis(20)), Nanoseconds::from_millis(700));
+        assert_eq!(lead(Nanoseconds::from_secs(60)), Nanoseconds::from_millis(15_500));
+        assert_eq!(lead(Nanoseconds(u64::MAX)), Nanoseconds::from_millis(15_500));
     }
 }
 
@@ -519,7 +537,12 @@ pub(crate) mod fuzz {
         for answer in answers {
             match answer {
                 Answer::Interval { idx, part, .. } => {
-                    let _ = share.add(0, (idx, &part), &mut merge, &mut |_| {});
+                    let _ = share.add(
+                        (0, Nanoseconds(u64::MAX)),
+                        (idx, &part),
+                        &mut merge,
+                        &mut |_| {},
+                    );
                 }
                 Answer::Ended(end) => {
                     let _ = share.end(*end, &mut merge);

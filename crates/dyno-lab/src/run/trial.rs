@@ -2,7 +2,7 @@
 
 use dyno_database::Products;
 use dyno_model::WorkloadStep;
-use dyno_record::{Canary, EventKind, RunWriter, TrialPlan, TrialWriter, WriteError};
+use dyno_record::{Canary, EventKind, RunWriter, TrialPlan, TrialSummary, TrialWriter, WriteError};
 use dyno_study::{Plan, Product, Variant};
 use dyno_workload::MadeWorkload;
 
@@ -45,20 +45,50 @@ pub(super) fn run(
         Err(_) if lab.abort.is_raised() => TrialEnd::Abandoned,
         Err(TrialError::Failed { message, log }) => failed(lab, &results, variant, &message, &log),
     };
-    let last = end.event(trial.number);
     let Some(outcome) = end.outcome() else {
-        events.in_trial(&mut writer, last)?;
+        events.in_trial(&mut writer, end.event(trial.number))?;
         return Ok(end);
     };
     if let Some(message) = &results.clean_up_failure {
         let kind = EventKind::CleanUpFailed { trial: trial.number, message: foreign(message) };
         events.in_trial(&mut writer, kind)?;
     }
-    events.in_trial(&mut writer, last)?;
-    let times = (began_unix_ms, lab.clock.unix_millis());
-    let canary = before.map(|before_s| Canary { before_s, after_s: canary(lab) });
-    writer.finish(results.into_summary(trial, outcome, times, canary))?;
+    let may_go_well = results.may_go_well();
+    let summary = results.into_summary(trial, outcome, (began_unix_ms, 0), None);
+    let (end, mut summary) = checked(&writer, (end, summary), may_go_well);
+    events.in_trial(&mut writer, end.event(trial.number))?;
+    summary.ended_unix_ms = lab.clock.unix_millis();
+    summary.canary = before.map(|before_s| Canary { before_s, after_s: canary(lab) });
+    writer.finish(summary)?;
     Ok(end)
+}
+
+/// A trial that would make the run unreadable has failed, without what it measured.
+fn checked(
+    writer: &TrialWriter,
+    (end, summary): (TrialEnd, TrialSummary),
+    may_go_well: bool,
+) -> (TrialEnd, TrialSummary) {
+    let Err(why) = writer.check(&summary) else { return (end, summary) };
+    let end = match end {
+        TrialEnd::Failed(failure) => TrialEnd::Failed(failure),
+        _ => {
+            let (message, was_deployed) = (foreign(&why), !summary.server.version.is_empty());
+            TrialEnd::Failed(Failure { message, log: Vec::new(), was_deployed, may_go_well })
+        }
+    };
+    let summary = TrialSummary {
+        number: summary.number,
+        variant: summary.variant,
+        repetition: summary.repetition,
+        block: summary.block,
+        outcome: end.outcome().unwrap_or(summary.outcome),
+        began_unix_ms: summary.began_unix_ms,
+        server: summary.server,
+        members: summary.members,
+        ..TrialSummary::default()
+    };
+    (end, summary)
 }
 
 /// Not if the trial is simulated, or the lab does not check the host. What is only observed is not disturbed by work of

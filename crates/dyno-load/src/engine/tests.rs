@@ -346,7 +346,9 @@ fn generators_with_slices_run_a_step_as_one() {
             let mut observe = |event: StepEvent<'_>| {
                 if let StepEvent::Interval(interval) = event {
                     let part = crate::IntervalPart::of(interval);
-                    merge.add(index, (idx, &part), &mut |_| {}).expect("it comes in its turn");
+                    merge
+                        .add((index, job.clock.now()), (idx, &part), &mut |_| {})
+                        .expect("it comes in its turn");
                     idx += 1;
                 }
             };

@@ -1,6 +1,8 @@
 //! What variants are called in drawings, and how long names are set: whole, in several lines if need be. No two of
 //! them look the same.
 
+use std::collections::{HashMap, HashSet};
+
 use dyno_analysis::VariantFacts;
 
 use crate::words;
@@ -29,13 +31,16 @@ pub(crate) fn varied(variants: &[VariantFacts]) -> Vec<&str> {
 pub(crate) fn labels(variants: &[VariantFacts]) -> Vec<String> {
     let names = || variants.iter().map(|variant| variant.name.clone()).collect();
     let levels = || variants.iter().flat_map(|variant| &variant.levels);
-    let of = |factor: &str| words::distinct(levels().filter(|(f, _)| f == factor).map(|(_, l)| l));
     let factors = varied(variants);
     if factors.len() < 2 {
         return names();
     }
+    let mut factors_of = HashMap::<&str, HashSet<&str>>::new();
+    for (factor, level) in levels().filter(|(factor, _)| factors.contains(&factor.as_str())) {
+        factors_of.entry(level).or_default().insert(factor);
+    }
     let is_plain = |factor: &str, level: &str| {
-        let has_others = factors.iter().any(|f| *f != factor && of(f).iter().any(|l| *l == level));
+        let has_others = factors_of[level].iter().any(|f| *f != factor);
         let is_word = level.chars().any(char::is_alphabetic) && !BARE.contains(&level);
         is_word && !has_others
     };
@@ -57,8 +62,9 @@ pub(crate) fn labels(variants: &[VariantFacts]) -> Vec<String> {
 /// Names in lines of so many letters.
 pub(crate) fn in_lines(names: &[&str], most: usize) -> Vec<Vec<String>> {
     let cut: Vec<String> = names.iter().map(|name| shorten(name, most * LINES_MOST)).collect();
-    let is_double = |name: &String| cut.iter().filter(|other| *other == name).count() > 1;
-    let numbered = |(i, name): (usize, &String)| match is_double(name) {
+    let mut n_of = HashMap::<&String, usize>::new();
+    cut.iter().for_each(|name| *n_of.entry(name).or_default() += 1);
+    let numbered = |(i, name): (usize, &String)| match n_of[name] > 1 {
         true => wrapped(&format!("{}. {name}", i + 1), most),
         false => wrapped(name, most),
     };

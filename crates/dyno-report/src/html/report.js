@@ -422,7 +422,9 @@
     const labels = chart.svg.querySelector(".xt");
     labels.textContent = "";
     const most = chart.svg.classList.contains("big") && matchMedia("(max-width: 460px)").matches ? 4 : 6;
-    const stride = strides.find(s => s >= (chart.to - chart.from) / most) || 86400;
+    const raw = (chart.to - chart.from) / most;
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const stride = strides.find(s => s >= raw) || power * ([1, 2, 5].find(m => m >= raw / power) || 10);
     for (let t = Math.ceil(chart.from / stride) * stride; t <= chart.to; t += stride) {
       const x = chart.left + (t - chart.from) / (chart.to - chart.from) * chart.width;
       labels.appendChild(make("text", { x, y: chart.top + chart.height + 18, class: "a m" }))

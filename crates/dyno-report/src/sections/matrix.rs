@@ -88,6 +88,9 @@ impl<'a> Design<'a> {
             (down, across) = (across, down);
         }
         let (rows, columns) = (levels(down), levels(across));
+        if variants.len() < VARIANTS_LEAST || rows.len() * columns.len() != variants.len() {
+            return None;
+        }
         let at = |row: &str, column: &str| {
             let is_it = |v: &VariantFacts| -> bool {
                 let own = |factor: &str| {
@@ -102,9 +105,7 @@ impl<'a> Design<'a> {
             columns.iter().map(|column| at(row, column)).collect::<Option<Vec<usize>>>()
         };
         let places = rows.iter().map(row).collect::<Option<Vec<Vec<usize>>>>()?;
-        let is_matrix =
-            variants.len() >= VARIANTS_LEAST && rows.len() * columns.len() == variants.len();
-        is_matrix.then_some(Design { factors: [down, across], rows, columns, variants: places })
+        Some(Design { factors: [down, across], rows, columns, variants: places })
     }
 
     fn table(&self, view: &View<'_>, (step, metric): (usize, MetricId), cell: ToCell) -> Table {

@@ -408,6 +408,9 @@ pub(super) fn field(entry: &Entry<'_>, shape: Shape) -> Option<FieldValue> {
     }
 }
 
+/// Far above the price of any machine in any currency.
+const PRICE_MOST: f64 = 1e12;
+
 /// An amount with its currency, such as `"0.192 USD"`.
 pub(super) fn price(entry: &Entry<'_>) -> Option<Price> {
     const EXAMPLE: &str = "an amount with its currency, such as \"0.192 USD\"";
@@ -418,6 +421,9 @@ pub(super) fn price(entry: &Entry<'_>) -> Option<Price> {
         currency.len() == 3 && currency.bytes().all(|byte| byte.is_ascii_uppercase())
     });
     match (amount.filter(|amount| amount.is_finite() && *amount >= 0.0), currency) {
+        (Some(amount), Some(_)) if amount > PRICE_MOST => {
+            wrong_value(entry, format!("`{text}` is more than {PRICE_MOST}"))
+        }
         (Some(amount), Some(currency)) => Some(Price { amount, currency: currency.to_owned() }),
         _ => wrong_value(entry, format!("`{text}` is not {EXAMPLE}")),
     }

@@ -81,9 +81,9 @@ fn measure(
             if bytes.bytes == 0 && options.create {
                 continue;
             }
-            let began = clock.now();
-            (side.ask)(sql).map_err(|error| anyhow::anyhow!("--query: {error}"))?;
-            *time = Some(clock.now().saturating_sub(began).as_secs_f64() * 1e3);
+            let took = side.time(sql, clock);
+            let took = took.map_err(|error| anyhow::anyhow!("--query: {error}"))?;
+            *time = Some(took.as_secs_f64() * 1e3);
         }
     }
     Ok(Measured { bytes, query })
@@ -103,7 +103,9 @@ pub(crate) fn run(options: &ArchiveArguments) -> anyhow::Result<End> {
     let abort = AbortFlag::new();
     signals::raise(&abort, "stopping after this batch …")?;
     let clock = SystemClock::start();
-    let [source, to, mut notes] = dyno_database::archive_sides(&from, &to, &request.condition)?;
+    let query = options.query.as_deref();
+    let [source, to, mut notes] =
+        dyno_database::archive_sides(&from, &to, &request.condition, query)?;
     let mut sides = [source, to];
     let before = measure(options, &mut sides, &clock)?;
     let began = clock.now();

@@ -155,6 +155,16 @@ fn wrong_prices() {
         "#]],
     );
     refused(
+        &with("", "[machine]\nprice_per_hour = '1e300 USD'"),
+        expect![[r#"
+            error: `1e300 USD` is more than 1000000000000
+              --> study.toml:11:18
+               |
+            11 | price_per_hour = '1e300 USD'
+               |                  ^^^^^^^^^^^ not accepted for `price_per_hour`
+        "#]],
+    );
+    refused(
         &with("", "[machine]\nprice_per_hour = 0.2"),
         expect![[r#"
             error: expected an amount with its currency, such as "0.192 USD", found a number with a decimal point
