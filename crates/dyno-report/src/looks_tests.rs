@@ -306,7 +306,9 @@ fn few_figures_are_open_and_pages_are_small() {
     for (name, html) in pages() {
         let body = &html[html.find("<main").unwrap()..html.rfind("</main>").unwrap()];
         let figures = in_sight(body, "figure");
-        assert!(figures <= 16, "{name}: {figures} figures");
+        // Steps that a workload defines have charts of their own: three too many.
+        let most = if name == "own" { 19 } else { 16 };
+        assert!(figures <= most, "{name}: {figures} figures");
         assert!(html.len() < 3_000_000, "{name}: {} bytes", html.len());
     }
     assert!(page(&fixture::single()).len() < 500_000);

@@ -67,18 +67,19 @@ impl AnswerWriter<'_> {
         let to_next = claims.iter().find(is_next);
         let less = to_next.map_or(String::new(), |claim| self.less_than_next(claim, dearer));
         let rest = rest.iter().take(OTHERS_NAMED - 1);
-        let rest =
-            rest.map(|(of, money)| format!("; {} {}", self.name(of.variant), number(money.value)));
-        let had = format!("{price}{less}{}", rest.collect::<String>());
+        let rest: String = rest
+            .map(|(of, money)| format!("; {} {}", self.name(of.variant), number(money.value)))
+            .collect();
+        let beside = format!("; {} {}{rest}", self.name(next.variant), number(dearer.value));
         let is_single = standings.iter().any(|(_, standing)| *standing == Standing::Single);
         let race = Race {
             others: standings,
             words: ["cheapest", "cheaper", "dearer"],
             place: if is_single { " by cost" } else { "" },
-            had: &format!("{name} measured {had}"),
+            had: &format!("{name} measured {price}{beside}"),
         };
         let text = self.unless_ahead(&race);
-        let text = text.unwrap_or_else(|| format!("{name} is cheapest: {had}."));
+        let text = text.unwrap_or_else(|| format!("{name} is cheapest: {price}{less}{rest}."));
         Some(Said::of(claims, text))
     }
 

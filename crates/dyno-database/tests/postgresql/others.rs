@@ -248,7 +248,7 @@ fn no_setting_stays_behind_in_a_session() {
     let sql = "SELECT (current_setting('transaction_read_only') = 'on')::int AS only_reads, \
          (current_setting('default_transaction_read_only') = 'on')::int AS of_session -- both";
     let connector = server.endpoint.protocol.connector(&server.endpoint);
-    let mut probe = sql_probe(connector, "own", sql, Nanoseconds::SECOND);
+    let mut probe = sql_probe(connector, "own", sql, Nanoseconds::from_secs(60));
     for second in 1..3 {
         let mut readings = dyno_host::Readings::new();
         probe.read(Nanoseconds::from_secs(second), &mut readings);

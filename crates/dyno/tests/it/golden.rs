@@ -12,7 +12,9 @@ const OF_THE_MACHINE: [&str; 2] = ["counters", "method"];
 /// The page as lines of text: headings, sentences, table rows with bars between cells, and for each
 /// chart its label with the numbers of lines, marks and pictures.
 fn outline(page: &str) -> String {
-    let body = &page[page.find("<main").expect("the page has a main part")..];
+    // Below the main part is the time of writing.
+    let end = page.rfind("</main>").expect("the main part ends");
+    let body = &page[page.find("<main").expect("the page has a main part")..end];
     let mut out = String::new();
     let mut rest = body;
     while let Some(at) = rest.find('<') {
