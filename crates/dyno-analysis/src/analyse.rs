@@ -123,26 +123,32 @@ fn analyse_joined(runs: &[Run], options: &Options, matching: Matching) -> Findin
         steps,
         ..Findings::default()
     };
-    findings.vectors = vectors(&joined, &findings.cells);
-    findings.requirements = requirements(runs, &joined.metrics, &findings.cells);
-    let limits = own_limits(runs, &joined.metrics);
-    findings.under_limit = under_limit(&findings.steps, &findings.cells, &limits);
     let ranker = Ranker { joined: &joined, measured: &measured, levels: &levels };
-    findings.cost = cost(&findings.cells, &ranker);
-    tell_unneeded(&mut findings, &joined, runs);
-    tell_reruns(&mut findings, runs);
-    findings.scaling = scaling(&findings.steps, &findings.cells, &measured, &levels);
-    findings.caveats = caveats(&joined, &measured, &findings, runs);
-    if is_watched(&findings) {
-        // Watching measures nothing that repetitions or a longer time would improve.
-        findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
-    }
-    findings.questions = questions(runs, &joined, &findings);
-    findings.answer = answer(&findings, &ranker);
+    conclude(&mut findings, runs, &ranker);
     if matching == Matching::Against || options.gate {
         tell_gate(&mut findings, (&joined, &measured, &levels));
     }
     findings
+}
+
+/// Adds what follows from cells and comparisons, the answer last.
+fn conclude(findings: &mut Findings, runs: &[Run], ranker: &Ranker<'_>) {
+    let (joined, measured) = (ranker.joined, ranker.measured);
+    findings.vectors = vectors(joined, &findings.cells);
+    findings.requirements = requirements(runs, &joined.metrics, &findings.cells);
+    let limits = own_limits(runs, &joined.metrics);
+    findings.under_limit = under_limit(&findings.steps, &findings.cells, &limits);
+    findings.cost = cost(&findings.cells, ranker);
+    tell_unneeded(findings, joined, runs);
+    tell_reruns(findings, runs);
+    findings.scaling = scaling(&findings.steps, &findings.cells, measured, ranker.levels);
+    findings.caveats = caveats(joined, measured, findings, runs);
+    if is_watched(findings) {
+        // Watching measures nothing that repetitions or a longer time would improve.
+        findings.caveats.retain(|caveat| caveat.kind == CaveatKind::ServerRestarted);
+    }
+    findings.questions = questions(runs, joined, findings);
+    findings.answer = answer(findings, ranker);
 }
 
 /// What is asked: what the first run says, except where several runs that were joined vary something together.

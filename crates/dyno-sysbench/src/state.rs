@@ -394,14 +394,7 @@ impl State {
             }
             "BIND" => {
                 let Value::Table(kinds) = nth(3) else { return Err(mlua::Error::runtime(YIELDS)) };
-                let kinds = kinds.sequence_values::<f64>().map(|kind| {
-                    kind.map(|kind| match kind as usize {
-                        1 => ParamKind::Integer,
-                        2 => ParamKind::Real,
-                        _ => ParamKind::Text,
-                    })
-                });
-                Request::Bind(number(1), number(2), kinds.collect::<mlua::Result<_>>()?)
+                Request::Bind(number(1), number(2), param_kinds(&kinds)?)
             }
             "CLOSE" => Request::Close(number(1), number(2)),
             "FETCH" => Request::Fetch(number(1), number(2)),
@@ -493,6 +486,18 @@ fn real(value: &Value) -> Option<f64> {
         Value::Number(number) => Some(*number),
         _ => None,
     }
+}
+
+fn param_kinds(kinds: &Table) -> mlua::Result<Vec<ParamKind>> {
+    let kinds = kinds.sequence_values::<f64>();
+    let kinds = kinds.map(|kind| {
+        kind.map(|kind| match kind as usize {
+            1 => ParamKind::Integer,
+            2 => ParamKind::Real,
+            _ => ParamKind::Text,
+        })
+    });
+    kinds.collect()
 }
 
 fn index(value: &Value) -> usize {

@@ -157,19 +157,24 @@ impl Clock for ManualClock {
     }
 }
 
-/// `2026-03-01 14:05:09 UTC`, from milliseconds since 1970. After Howard Hinnant's
-/// `civil_from_days` ("chrono-compatible low-level date algorithms", 2013).
+/// Year, month and day of a day since 1970. After Howard Hinnant's `civil_from_days`
+/// ("chrono-compatible low-level date algorithms", 2013).
+pub fn civil(days: i64) -> (i64, i64, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// `2026-03-01 14:05:09 UTC`, from milliseconds since 1970.
 pub fn utc_date_time(unix_ms: u64) -> String {
     let s = unix_ms / 1000;
-    let z = (s / 86_400) as i64 + 719_468;
-    let era = z.div_euclid(146_097);
-    let doe = z.rem_euclid(146_097);
-    let yoe = (doe - doe / 1460 + doe / 36_524 - doe / 146_096) / 365;
-    let doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    let mp = (5 * doy + 2) / 153;
-    let day = doy - (153 * mp + 2) / 5 + 1;
-    let month = if mp < 10 { mp + 3 } else { mp - 9 };
-    let year = yoe + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = civil((s / 86_400) as i64);
     let (h, m, s) = (s % 86_400 / 3600, s % 3600 / 60, s % 60);
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }

@@ -20,7 +20,7 @@ mod version;
 mod volume;
 mod way;
 
-pub use clock::{Clock, ManualClock, Nanoseconds, utc_date_time};
+pub use clock::{Clock, ManualClock, Nanoseconds, civil, utc_date_time};
 pub use locked::locked;
 pub use metric::{Direction, METRIC_ID_MAX, Metric, MetricId, MetricRole, metric};
 pub use noun::{LevelRecord, PlaceFacts, Price, TrialPlan};

@@ -1,5 +1,7 @@
 //! Gregorian days and seconds, as numbers since 1970 and as texts.
 
+use dyno_units::civil;
+
 const DAY: i64 = 86_400;
 
 /// Days since 1970-01-01 of a date (the method of H. Hinnant's `days_from_civil`).
@@ -10,19 +12,6 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     let of_era = year.rem_euclid(400);
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// Year, month and day.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
 /// Reads `2024-02-29` as days since 1970.
